@@ -1,0 +1,72 @@
+"""Conversational contextual bandits in PyTorch."""
+
+from conbandit_torch.bandits.base import Bandit, LinearBandit
+from conbandit_torch.bandits.linucb import LinUCB
+from conbandit_torch.bandits.random import Random
+from conbandit_torch.callbacks import Callback
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
+from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
+from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
+from conbandit_torch.conversation.schedule import (
+    LinearSchedule,
+    LogSchedule,
+    NoConversation,
+    Schedule,
+)
+from conbandit_torch.conversation.selection import (
+    LargestConfidenceReduction,
+    MaxRelatedConfidence,
+    OptimalTerm,
+    RandomTerm,
+    Selection,
+)
+from conbandit_torch.environments.base import Environment
+from conbandit_torch.environments.recorded import Recorded
+from conbandit_torch.environments.synthetic import Synthetic
+from conbandit_torch.loop import Simulation, play_round
+from conbandit_torch.records import Context, Outcome, Question, Round
+from conbandit_torch.regression import RidgeRegression
+from conbandit_torch.theory import Confidence, Lemma1, Lemma3, regret_bound
+
+__all__ = [
+    "ArmCon",
+    "ArmConversationMixin",
+    "Bandit",
+    "Callback",
+    "Catalogue",
+    "ConUCB",
+    "Confidence",
+    "Context",
+    "ConversationMixin",
+    "Environment",
+    "Estimator",
+    "LargestConfidenceReduction",
+    "Lemma1",
+    "Lemma3",
+    "LinUCB",
+    "LinearBandit",
+    "LinearSchedule",
+    "LogSchedule",
+    "MaxRelatedConfidence",
+    "NoConversation",
+    "OneLevel",
+    "OptimalTerm",
+    "Outcome",
+    "Question",
+    "Random",
+    "RandomTerm",
+    "Recorded",
+    "RidgeRegression",
+    "Round",
+    "Schedule",
+    "Selection",
+    "Simulation",
+    "Synthetic",
+    "TwoLevels",
+    "VarLCR",
+    "VarMRC",
+    "VarRS",
+    "play_round",
+    "regret_bound",
+]

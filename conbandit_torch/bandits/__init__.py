@@ -1,0 +1,1 @@
+"""Base bandits: one algorithm a file."""

@@ -1,0 +1,206 @@
+"""What every policy is (`Bandit`), and what every linear one shares (`LinearBandit`)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.randomness import Stream
+from conbandit_torch.records import Context, Index, Question
+from conbandit_torch.regression import RidgeRegression, dot, weighted_norm
+from conbandit_torch.theory import Alpha, Confidence
+
+
+class Bandit(nn.Module):
+    """A policy for many users at once. Four verbs: ask, listen, choose, update.
+
+    To write one, implement `scores` and `learn`; leave the verbs alone. All state is buffers, so that
+    `state_dict` is the whole policy, and belongs to users: row u of a buffer is user u's.
+
+    Args:
+        catalogue: arms and key-terms; its dtype and device are those of the policy's state.
+        num_users: U.
+        seed: seed of the policy's own random draws, if it makes any.
+    """
+
+    rounds: Tensor  # [U] rounds that each user has finished
+
+    def __init__(self, catalogue: Catalogue, num_users: int, *, seed: int = 0) -> None:
+        super().__init__()
+        if num_users < 1:
+            raise ValueError(f"num_users must be at least 1, got {num_users}")
+        self.catalogue, self.num_users, self.seed = catalogue, num_users, seed
+        device = catalogue.arm_features.device
+        self.register_buffer("rounds", torch.zeros(num_users, dtype=torch.int64, device=device))
+
+    def scores(self, context: Context) -> Tensor:
+        """[B, A]: how much each candidate should be shown; the largest is chosen. Implement this."""
+        raise NotImplementedError(f"{type(self).__name__} must implement scores(context) -> [B, A]")
+
+    def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
+        """Learn that `arm` [B] (positions) earned `reward` [B]. Implement this."""
+        raise NotImplementedError(f"{type(self).__name__} must implement learn(context, arm, reward)")
+
+    def ask(self, context: Context) -> Question | None:
+        """The next question to put to this round's users, or None. A plain bandit asks nothing."""
+        return None
+
+    def listen(self, context: Context, question: Question, answer: Tensor) -> None:
+        """Learn from the `answer` [Q] to a question of `ask`."""
+        raise NotImplementedError(f"{type(self).__name__} asks no questions: no answer to listen to")
+
+    def choose(self, context: Context) -> Tensor:
+        """[B]: position of the arm to show among each row's candidates; ties go to the first."""
+        self._check(context)
+        return context.map(lambda block: self.scores(block).argmax(1), self.width(context))
+
+    def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
+        """Learn from the round's rewards, and count the round."""
+        self._check(context)
+        self.learn(context, arm, reward)
+        self.rounds[context.who] += 1
+
+    def width(self, context: Context) -> int:
+        """Numbers a row that `scores` works on at once; larger contexts are cut into blocks."""
+        return context.arms.shape[1] * self.catalogue.dim
+
+    def predict(self, context: Context) -> Tensor | None:
+        """[B, A] expected rewards, if the policy has an opinion (for metrics)."""
+        return None
+
+    def coefficients(self) -> Tensor | None:
+        """[U, D] the users' estimated preferences theta, if the policy has any (for metrics)."""
+        return None
+
+    def diagnostics(self, context: Context) -> dict[str, Tensor]:
+        """What else to log: a tag and one number, or many for a histogram."""
+        return {}
+
+    def stream(self, purpose: str) -> Stream:
+        """Reproducible random numbers; draw with a user's id and its `rounds` as counters."""
+        return Stream(self.seed, f"{type(self).__name__}/{purpose}")
+
+    def _check(self, context: Context) -> None:
+        if context.largest_user is not None and context.largest_user >= self.num_users:
+            raise ValueError(
+                f"Context.users holds {context.largest_user}, but {type(self).__name__} was built for "
+                f"num_users={self.num_users}: ids go from 0 to {self.num_users - 1}"
+            )
+
+
+class LinearBandit(Bandit):
+    """A ridge regression per user and an optimistic score; with alpha 0, greedy.
+
+    Rule:
+        M = ridge I + weight sum x x^T,  b = weight sum r x,
+        theta = M^-1 (b + ridge centre),
+        choose argmax x^T theta + bonus,  bonus = alpha |x|_{M^-1} unless overridden.
+
+    Hooks to override, each of which composes with the conversation mixin:
+        features: what the model sees of the candidates;
+        term_features: the same for key-terms;
+        centre: what theta is shrunk towards;
+        radius: the arm-level width, which the mixin weighs against its own;
+        bonus: everything added to `x^T theta`.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        alpha: factor of the confidence width, a number or a theory value (`Lemma1`).
+        ridge: weight of the penalty.
+        weight: weight of every observation.
+        dim: length of the vectors that `features` gives; None: the catalogue's.
+        seed: seed of the policy's own random draws, if it makes any.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        alpha: Alpha = 0.0,
+        ridge: float = 1.0,
+        weight: float = 1.0,
+        dim: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(catalogue, num_users, seed=seed)
+        self.alpha = check_alpha("alpha", alpha)
+        self.arm_model = RidgeRegression(
+            num_users, dim or catalogue.dim, ridge, weight, like=catalogue.arm_features
+        )
+
+    def features(self, context: Context) -> Tensor:
+        """[B, A, D] what the model sees of the candidates."""
+        return context.arm_features
+
+    def term_features(self) -> Tensor:
+        """[K, D] what the model sees of the key-terms."""
+        return self.catalogue.term_features
+
+    def centre(self, who: Index) -> Tensor | None:
+        """[B, D] what the users' theta is shrunk towards; None is 0."""
+        return None
+
+    def radius(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+        """[B, A] arm-level confidence width, from x and `M^-1 x` [B, A, D]."""
+        return scale(self.alpha, self.arm_model, context.who, weighted_norm(features, solved))
+
+    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+        """[B, A] what is added to `x^T theta`, from x and `M^-1 x` [B, A, D]."""
+        return self.radius(context, features, solved)
+
+    def scores(self, context: Context) -> Tensor:
+        """[B, A] `x^T theta + bonus`."""
+        features = self.features(context)  # [B, A, D]
+        solved = self.arm_model.solve(context.who, features)  # [B, A, D] M^-1 x
+        return self._mean(context, solved) + self.bonus(context, features, solved)
+
+    def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
+        """Rank-one update of the users' regressions with the arms shown."""
+        shown = self.features(context.pick(arm)).squeeze(1)  # [B, D]
+        self.arm_model.update(context.who, shown, reward)
+
+    def width(self, context: Context) -> int:
+        """Numbers a row that `scores` works on at once."""
+        return context.arms.shape[1] * self.arm_model.dim
+
+    def predict(self, context: Context) -> Tensor:
+        """[B, A] `x^T theta`."""
+
+        def block_mean(block: Context) -> Tensor:
+            return self._mean(block, self.arm_model.solve(block.who, self.features(block)))
+
+        return context.map(block_mean, self.width(context))
+
+    def coefficients(self) -> Tensor:
+        """[U, D] theta."""
+        everyone = slice(0, self.num_users)
+        return self.arm_model.coefficients(everyone, self.centre(everyone))
+
+    def diagnostics(self, context: Context) -> dict[str, Tensor]:
+        """Mean arm-level width over the first block's candidates."""
+        block = next(context.blocks(self.width(context)))
+        features = self.features(block)
+        solved = self.arm_model.solve(block.who, features)
+        return {"width/arm": weighted_norm(features, solved).mean()}
+
+    def _mean(self, context: Context, solved: Tensor) -> Tensor:
+        """`x^T theta` as `(M^-1 x)^T (b + ridge centre)`: theta itself is never formed. [B, A]."""
+        target = self.arm_model.target(context.who, self.centre(context.who))
+        return dot(solved, target)
+
+
+def scale(alpha: Alpha, model: RidgeRegression, who: Index, norm: Tensor) -> Tensor:
+    """`alpha` times the norms [B, A] of the models `who`."""
+    if isinstance(alpha, Confidence):
+        return alpha(model, who)[:, None] * norm
+    return alpha * norm
+
+
+def check_alpha(name: str, alpha: Alpha) -> Alpha:
+    """`alpha`, if it can be the factor of a width."""
+    if not isinstance(alpha, Confidence) and not 0 <= alpha < float("inf"):
+        raise ValueError(f"{name} must be a number of at least 0 or a Confidence, got {alpha}")
+    return alpha

@@ -1,0 +1,38 @@
+"""LinUCB."""
+
+from __future__ import annotations
+
+from conbandit_torch.bandits.base import LinearBandit
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.theory import Alpha
+
+
+class LinUCB(LinearBandit):
+    """The contextual bandit that shows the arm with the highest upper confidence bound.
+
+    Rule:
+        A = ridge I + weight sum x x^T,  b = weight sum r x,  theta = A^-1 b,
+        choose argmax x^T theta + alpha |x|_{A^-1}   (Eq. 3).
+    Symbols: alpha_t `alpha`.
+    Differs: nothing known. (Li et al. 2010 keep a theta per arm; here, as in [Zhang20], per user.)
+
+    Args:
+        catalogue: arms; key-terms are not used.
+        num_users: U.
+        alpha: factor of the confidence width, a number or a theory value.
+        ridge: weight of the penalty `|theta|^2`.
+        weight: weight of every observation.
+        seed: not used; every policy takes one.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        alpha: Alpha = 0.5,
+        ridge: float = 1.0,
+        weight: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(catalogue, num_users, alpha=alpha, ridge=ridge, weight=weight, seed=seed)

@@ -1,0 +1,185 @@
+"""What happens around the loop: logging, files, progress."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from conbandit_torch.loop import Simulation
+    from conbandit_torch.metrics import Record
+    from conbandit_torch.records import Round
+
+
+class Callback:
+    """Told of a simulation's events. Override the hooks you need.
+
+    A method called `on_...` that is not a hook is refused when the class is made, because it would
+    never be called.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        hooks = [name for name in vars(Callback) if name.startswith("on_")]
+        for name in vars(cls):
+            if name.startswith("on_") and name not in hooks:
+                raise TypeError(f"{cls.__name__}.{name} is not a hook; hooks are {', '.join(hooks)}")
+
+    def on_start(self, simulation: Simulation) -> None:
+        """Before the first round."""
+
+    def on_round(self, simulation: Simulation, played: Round) -> None:
+        """After every round; in the hot loop, so do not wait for the device here."""
+
+    def on_record(self, simulation: Simulation, record: Record) -> None:
+        """After every record of the metrics."""
+
+    def on_end(self, simulation: Simulation) -> None:
+        """After the last round."""
+
+    def on_exception(self, simulation: Simulation, error: BaseException) -> None:
+        """When the run breaks off; `error` is raised again afterwards."""
+
+
+class MetricsFile(Callback):
+    """Writes the records to a CSV file, a row as soon as it is known.
+
+    Args:
+        path: the file, which is made anew.
+    """
+
+    columns = (
+        "round",
+        "cumulative_regret",
+        "reward",
+        "theta_error",
+        "prediction_error",
+        "questions",
+        "seconds",
+    )
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_start(self, simulation: Simulation) -> None:
+        """Write the header."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._write(self.columns, "w")
+
+    def on_record(self, simulation: Simulation, record: Record) -> None:
+        """Write a row."""
+        values = vars(record)
+        self._write([values[column] for column in self.columns], "a")
+
+    def _write(self, row: Any, mode: str) -> None:
+        with self.path.open(mode, newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(row)
+
+
+class TensorBoard(Callback):
+    """Logs the records to TensorBoard, through Lightning's logger.
+
+    Tags: regret/cumulative, regret/instant, reward/mean, error/theta, error/prediction,
+    questions/per_user, questions/distinct_terms, questions/effective_terms, questions/top10_share,
+    width/arm, width/term, and whatever else the policy's `diagnostics` has.
+
+    Args:
+        folder: where the events go.
+        config: the run's resolved config, shown as text.
+        hparams: hyper-parameters, shown beside the final regret.
+    """
+
+    def __init__(self, folder: Path, config: str = "", hparams: Mapping[str, Any] | None = None) -> None:
+        from lightning.fabric.loggers.tensorboard import TensorBoardLogger
+
+        self._logger = TensorBoardLogger(root_dir=folder.parent, name=None, version=folder.name)
+        self._config, self._hparams = config, dict(hparams or {})
+
+    def on_start(self, simulation: Simulation) -> None:
+        """Log the config."""
+        self._logger.experiment.add_text("config", f"```yaml\n{self._config}\n```", 0)
+
+    def on_record(self, simulation: Simulation, record: Record) -> None:
+        """Log the numbers."""
+        scalars: dict[str, float | None] = {
+            "regret/cumulative": record.cumulative_regret,
+            "regret/instant": record.regret,
+            "reward/mean": record.reward,
+            "error/theta": record.theta_error,
+            "error/prediction": record.prediction_error,
+            "questions/per_user": record.questions,
+        }
+        for tag, value in record.details.items():
+            if value.numel() == 1:
+                scalars[tag] = float(value)
+            else:
+                self._logger.experiment.add_histogram(tag, value, record.round)
+        known = {tag: value for tag, value in scalars.items() if value is not None}
+        self._logger.log_metrics(known, record.round)
+
+    def on_end(self, simulation: Simulation) -> None:
+        """Log the hyper-parameters with the final regret, and close."""
+        final = {"final/cumulative_regret": simulation.records[-1].cumulative_regret}
+        # run_name "." keeps them in this run instead of a new one beside it
+        self._logger.experiment.add_hparams(self._hparams, final, run_name=".")
+        self._logger.finalize("success")
+
+    def on_exception(self, simulation: Simulation, error: BaseException) -> None:
+        """Close, keeping what was logged."""
+        self._logger.finalize("failed")
+
+
+class ProgressBar(Callback):
+    """A line with the round, the regret so far and the speed.
+
+    Args:
+        bars: where the line appears; made by `progress_bars`.
+        title: what is running.
+    """
+
+    def __init__(self, bars: Progress, title: str) -> None:
+        self._bars, self._title = bars, title
+        self._task = TaskID(0)
+        self._start = 0.0
+
+    def on_start(self, simulation: Simulation) -> None:
+        """Show the line."""
+        self._start = time.perf_counter()
+        self._task = self._bars.add_task(self._title, total=simulation.rounds, regret="", speed="")
+
+    def on_record(self, simulation: Simulation, record: Record) -> None:
+        """Move on."""
+        speed = record.round / (time.perf_counter() - self._start)
+        self._bars.update(
+            self._task,
+            completed=record.round,
+            regret=f"regret {record.cumulative_regret:.1f}",
+            speed=f"{speed:,.0f} rounds/s",
+        )
+
+
+def progress_bars(**kwargs: Any) -> Progress:
+    """Bars for `ProgressBar`, to be used as a context manager."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("round {task.completed}/{task.total}"),
+        TextColumn("{task.fields[regret]}"),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+        **kwargs,
+    )
+
+
+def summary_row(policy: str, seed: int, record: Record) -> dict[str, Any]:
+    """A finished run's row of `summary.csv`."""
+    values = asdict(record)
+    return {"policy": policy, "seed": seed, "rounds": record.round} | {
+        name: values[name] for name in MetricsFile.columns if name not in ("round", "reward")
+    }

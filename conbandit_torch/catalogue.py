@@ -1,0 +1,173 @@
+"""The arms, the key-terms and the sparse graph between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+class Edges(NamedTuple):
+    """Arm-key-term edges of several queries, laid end to end.
+
+    Attributes:
+        owner: [E] which query (its position) the edge belongs to.
+        target: [E] the key-term (or arm) at the edge's other end.
+        weight: [E] `w_{a,k}` (or the share `p_{a,k}`) of the edge.
+    """
+
+    owner: Tensor
+    target: Tensor
+    weight: Tensor
+
+
+class Catalogue(nn.Module):
+    """What is known of arms and key-terms; never of a user.
+
+    With the graph's weights `w_{a,k}` scaled so that every arm's sum to 1, a key-term spreads over
+    its arms as `p_{a,k} = w_{a,k} / sum_{a'} w_{a',k}`, and its feature is `x~_k = sum_a p_{a,k} x_a`.
+
+    The tensors are buffers, so a catalogue moves with `.to()`; they are not part of a `state_dict`,
+    because they are data, not learned state.
+
+    Args:
+        arm_features: [N, D] one row an arm.
+        weights: [N, K] arm-key-term weights, dense or a sparse COO tensor. Rows are scaled to sum to
+            1. An arm without key-terms is legal, a key-term without arms is not. None: no key-terms.
+        arm_names: N names, for people.
+        term_names: K names, for people.
+    """
+
+    arm_features: Tensor  # [N, D]
+    term_features: Tensor  # [K, D]
+    _arm_offsets: Tensor  # [N + 1]
+    _arm_terms: Tensor  # [E]
+    _arm_weights: Tensor  # [E]
+    _term_offsets: Tensor  # [K + 1]
+    _term_arms: Tensor  # [E]
+    _term_shares: Tensor  # [E]
+
+    def __init__(
+        self,
+        arm_features: Tensor | np.ndarray,
+        weights: Tensor | np.ndarray | None = None,
+        *,
+        arm_names: Sequence[str] | None = None,
+        term_names: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__()
+        features = torch.as_tensor(arm_features)
+        if features.ndim != 2 or 0 in features.shape:
+            raise ValueError(f"arm_features must be [N, D], got shape {list(features.shape)}")
+        if not features.is_floating_point():
+            raise ValueError(f"arm_features must be floating point, got {features.dtype}")
+        bad = (~features.isfinite()).any(1).nonzero().flatten()
+        if len(bad):
+            raise ValueError(f"arm_features holds NaN or infinity, in rows {_some(bad)}")
+        self.register_buffer("arm_features", features, persistent=False)
+
+        if weights is None:
+            weights = features.new_zeros(len(features), 0)
+        edges = torch.as_tensor(weights).to_sparse_coo().coalesce()
+        arms, terms = edges.indices()
+        self.num_arms, self.num_terms = edges.shape
+        w = edges.values().to(features)
+        keep = w != 0
+        arms, terms, w = arms[keep], terms[keep], w[keep]
+        self._check_graph(arms, terms, w)
+        w = w / w.new_zeros(self.num_arms).index_add_(0, arms, w)[arms]
+        share = w / w.new_zeros(self.num_terms).index_add_(0, terms, w)[terms]
+
+        # The graph twice, by arm (coalesced order) and by key-term, each as offsets into flat lists.
+        by_term = terms.argsort(stable=True)
+        for name, value in {
+            "_arm_offsets": _offsets(arms, self.num_arms),
+            "_arm_terms": terms,
+            "_arm_weights": w,
+            "_term_offsets": _offsets(terms, self.num_terms),
+            "_term_arms": arms[by_term],
+            "_term_shares": share[by_term],
+        }.items():
+            self.register_buffer(name, value, persistent=False)
+        self.register_buffer("term_features", self.average(features), persistent=False)
+
+        self.arm_names = _names("arm_names", arm_names, self.num_arms, "arm")
+        self.term_names = _names("term_names", term_names, self.num_terms, "term")
+
+    @property
+    def dim(self) -> int:
+        """`D`, the length of an arm's feature vector."""
+        return self.arm_features.shape[1]
+
+    def terms_of(self, arms: Tensor) -> Edges:
+        """Key-terms and weights `w_{a,k}` of each arm in `arms` [n]."""
+        owner, position = _expand(self._arm_offsets, arms)
+        return Edges(owner, self._arm_terms[position], self._arm_weights[position])
+
+    def arms_of(self, terms: Tensor) -> Edges:
+        """Arms and shares `p_{a,k}` of each key-term in `terms` [n]."""
+        owner, position = _expand(self._term_offsets, terms)
+        return Edges(owner, self._term_arms[position], self._term_shares[position])
+
+    def average(self, values: Tensor) -> Tensor:
+        """Key-terms' averages `sum_a p_{a,k} values_a` of per-arm values, [N, D] -> [K, D]."""
+        counts = self._term_offsets.diff()
+        terms = torch.arange(self.num_terms, device=values.device).repeat_interleave(counts)
+        graph = torch.sparse_coo_tensor(
+            torch.stack((terms, self._term_arms)),
+            self._term_shares,
+            (self.num_terms, self.num_arms),
+            check_invariants=False,
+        )
+        return graph @ values
+
+    def _check_graph(self, arms: Tensor, terms: Tensor, weights: Tensor) -> None:
+        if self.num_arms != len(self.arm_features):
+            raise ValueError(
+                f"weights must be [N, K] with N = {len(self.arm_features)} arms as in arm_features, "
+                f"got {self.num_arms} rows"
+            )
+        bad = (~(weights.isfinite() & (weights > 0))).nonzero().flatten()
+        if len(bad):
+            arm, term = int(arms[bad[0]]), int(terms[bad[0]])
+            raise ValueError(
+                f"weights must be finite and not negative; weights[{arm}, {term}] is "
+                f"{float(weights[bad[0]])}"
+            )
+        orphans = (torch.bincount(terms, minlength=self.num_terms) == 0).nonzero().flatten()
+        if len(orphans):
+            raise ValueError(
+                f"weights: every key-term needs an arm, but none has key-terms {_some(orphans)}; "
+                "leave those columns out"
+            )
+
+
+def _offsets(sorted_or_not: Tensor, size: int) -> Tensor:
+    """Where each id's run starts once ids are sorted: [size + 1]."""
+    counts = torch.bincount(sorted_or_not, minlength=size)
+    return torch.cat((counts.new_zeros(1), counts.cumsum(0)))
+
+
+def _expand(offsets: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """All flat positions that belong to `ids` [n]: their owners [E] and the positions [E]."""
+    start, stop = offsets[ids], offsets[ids + 1]
+    counts = stop - start
+    owner = torch.arange(len(ids), device=ids.device).repeat_interleave(counts)
+    within = torch.arange(len(owner), device=ids.device) - (counts.cumsum(0) - counts)[owner]
+    return owner, start[owner] + within
+
+
+def _names(argument: str, names: Sequence[str] | None, size: int, kind: str) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"{kind} {i}" for i in range(size))
+    if len(names) != size:
+        raise ValueError(f"{argument} must hold {size} names, got {len(names)}")
+    return tuple(names)
+
+
+def _some(ids: Tensor) -> str:
+    shown = ", ".join(str(i) for i in ids[:5].tolist())
+    return shown if len(ids) <= 5 else f"{shown}, ... ({len(ids)} in all)"

@@ -1,0 +1,82 @@
+"""The command line: conbandit run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code: 0 done, 2 bad input, 130 interrupted."""
+    parser = argparse.ArgumentParser(prog="conbandit", description="Conversational contextual bandits.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser(
+        "run",
+        help="run an experiment from a YAML config",
+        description="Run every policy of a config on the same rounds, and compare them.",
+        epilog="Any other value of the config is overridden by its dotted key, for example "
+        "--policies.ConUCB.init_args.alpha 0.1",
+        allow_abbrev=False,
+    )
+    run.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
+    run.add_argument("--rounds", metavar="N", help="rounds to play")
+    run.add_argument("--seeds", metavar="S", help="for example 0,1,2 or 0-9")
+    run.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
+    )
+    options, rest = parser.parse_known_args(arguments)
+
+    # Imported here, so that --help does not wait for torch.
+    from conbandit_torch.config_errors import ConfigError
+
+    console = Console(stderr=True)
+    try:
+        return _run(options, _overrides(rest), console)
+    except ConfigError as error:
+        console.print(f"conbandit: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        return 2
+    except KeyboardInterrupt:
+        console.print("conbandit: interrupted; what had finished is kept", style="red")
+        return 130
+
+
+def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> int:
+    from conbandit_torch.config import load
+    from conbandit_torch.runner import results_folder, run
+    from conbandit_torch.tables import summary_table
+
+    sys.path.insert(0, str(Path.cwd()))  # so that a config can name a class in a file beside it
+    for name in ("rounds", "seeds"):
+        if getattr(options, name) is not None:
+            overrides.append((name, getattr(options, name)))
+    experiment = load(options.config, overrides)
+    folder = results_folder(options.out, options.config)
+    rows = run(experiment, folder, console)
+    Console().print(summary_table(rows, experiment))
+    Console().print(
+        f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _overrides(rest: list[str]) -> list[tuple[str, str]]:
+    """Dotted `--a.b value` or `--a.b=value` arguments as pairs."""
+    from conbandit_torch.config_errors import ConfigError
+
+    pairs, words = [], iter(rest)
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key.startswith("--"):
+            raise ConfigError(f"unexpected argument {word!r}; overrides are written --key value")
+        if not equals:
+            value = next(words, "")
+            if not value:
+                raise ConfigError(f"{key}: a value is missing")
+        pairs.append((key.removeprefix("--"), value))
+    return pairs

@@ -1,0 +1,208 @@
+"""YAML to objects. Every error names the file, the key, what was wrong and what would be right."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from argparse import ArgumentError
+from collections.abc import Iterable
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, get_args
+
+import yaml
+from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveInt
+
+from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.config_errors import ConfigError, check_keys, choices, explain, first
+from conbandit_torch.environments.base import Environment
+from conbandit_torch.experiment import Experiment
+from conbandit_torch.loop import Precision
+
+_GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
+_GIVEN_TO_ENVIRONMENTS = {"seed"}
+_REQUIRED = ("rounds", "environment", "policies")
+_OPTIONAL = ("seeds", "log_every", "precision", "accelerator")
+
+
+def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
+    """The experiment that a YAML file describes.
+
+    Args:
+        path: the file.
+        overrides: (dotted key, YAML value) pairs that replace the file's values.
+    """
+    config = _read(path)
+    for key, value in overrides:
+        _override(config, key, value)
+    check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
+    if not isinstance(config["policies"], dict) or not config["policies"]:
+        raise ConfigError(f"{path}: policies: expected a mapping of names to policies")
+    settings = _settings(path, {k: v for k, v in config.items() if k not in ("environment", "policies")})
+    policies = {}
+    for name, node in config["policies"].items():
+        where = f"{path}: policies.{name}"
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.+ -]*\w[\w.+ -]*", name):
+            raise ConfigError(f"{where}: a policy's name is a folder's name: letters, digits, . + - _")
+        policies[name] = _part(where, node, Bandit, _GIVEN_TO_POLICIES)
+    environment = _part(
+        f"{path}: environment", config["environment"], Environment, _GIVEN_TO_ENVIRONMENTS
+    )
+    return Experiment(str(path), environment=environment, policies=policies, **settings)
+
+
+def build_environment(experiment: Experiment, seed: int) -> Environment:
+    """The experiment's environment; errors of its constructor name the file."""
+    part = experiment.environment
+    takes_seed = "seed" in inspect.signature(resolve_name(part["class_path"])).parameters
+    given = {"seed": seed} if takes_seed else {}  # a recorded environment has nothing to draw
+    environment: Environment = _instantiate(
+        f"{experiment.source}: environment", part, Environment, _GIVEN_TO_ENVIRONMENTS, given
+    )
+    return environment
+
+
+def build_policy(experiment: Experiment, name: str, environment: Environment, seed: int) -> Bandit:
+    """One of the experiment's policies, for the environment; errors of its constructor name the file."""
+    given = {"catalogue": environment.catalogue, "num_users": environment.num_users, "seed": seed}
+    where = f"{experiment.source}: policies.{name}"
+    policy: Bandit = _instantiate(where, experiment.policies[name], Bandit, _GIVEN_TO_POLICIES, given)
+    return policy
+
+
+def parse_seeds(value: Any) -> list[int]:
+    """Seeds from `3`, `"0,1,2"`, `"0-9"` or a list of those."""
+    if isinstance(value, bool) or not isinstance(value, int | str | list):
+        raise ValueError
+    if isinstance(value, list):
+        seeds = [seed for item in value for seed in parse_seeds(item)]
+    elif isinstance(value, int):
+        seeds = [value]
+    else:
+        seeds = []
+        for item in value.split(","):
+            first, _, last = item.strip().partition("-")
+            seeds.extend(range(int(first), int(last or first) + 1))
+    if not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
+        raise ValueError
+    return seeds
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as people write it: 1e-3 is a number, and a key given twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is given twice", node.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"),
+    list("-+0123456789."),
+)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        config = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not a text file in UTF-8 ({error.reason})") from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path}: not valid YAML: {error}") from None
+    if not isinstance(config, dict):
+        raise ConfigError(f"{path}: expected a mapping with {', '.join(_REQUIRED)}")
+    return config
+
+
+def _override(config: dict[str, Any], key: str, text: str) -> None:
+    """Set `config[a][b][c]` for the dotted key a.b.c."""
+    try:
+        value = yaml.load(text, _Loader)
+    except yaml.YAMLError:
+        raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
+    *parents, last = key.split(".")
+    node = config
+    for depth, parent in enumerate(parents):
+        if depth == 1 and parents[0] == "policies" and parent not in node:
+            raise ConfigError(f"--{key}: there is no policy {parent!r}{choices(parent, node)}")
+        node = node.setdefault(parent, {})
+        if isinstance(node, str):
+            raise ConfigError(
+                f"--{key}: {parent} is {node!r} in the file, not a mapping to set {last} in"
+            )
+        if not isinstance(node, dict):
+            raise ConfigError(f"--{key}: {parent} is no mapping in the file")
+    node[last] = value
+
+
+def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--rounds", type=PositiveInt, required=True)
+    parser.add_argument("--log_every", type=PositiveInt, default=10)
+    parser.add_argument("--precision", type=Precision, default="32-true")
+    parser.add_argument("--accelerator", type=str, default="cpu")
+    seeds = given.pop("seeds", 0)
+    try:
+        settings: dict[str, Any] = parser.parse_object(given).as_dict()
+    except (ArgumentError, TypeError) as error:
+        key = first(r'Parser key "([^"]+)"', str(error)) or first(r"Key \"(\w+)\"", str(error))
+        expected = {
+            "precision": f"one of {', '.join(get_args(Precision))}",
+            "accelerator": "a name such as cpu or cuda",
+        }.get(key, "a whole number of at least 1")
+        raise ConfigError(f"{path}: {key}: expected {expected}, got {given.get(key)!r}") from None
+    settings |= {key: int(settings[key]) for key in ("rounds", "log_every")}  # plain, for YAML
+    try:
+        settings["seeds"] = parse_seeds(seeds)
+    except (ValueError, TypeError):
+        raise ConfigError(
+            f"{path}: seeds: expected distinct whole numbers like 0,1,2 or 0-9, got {seeds!r}"
+        ) from None
+    return settings
+
+
+def _parser(base: type, skip: set[str]) -> ArgumentParser:
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(base, "part", skip=skip, required=True)
+    return parser
+
+
+def _part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
+    """A `class_path` / `init_args` node, checked and with all defaults filled in."""
+    node = {"class_path": node} if isinstance(node, str) else node
+    if not isinstance(node, dict):
+        raise ConfigError(f"{where}: expected class_path and init_args, got {node!r}")
+    check_keys(node, where, required=("class_path",), optional=("init_args",))
+    if not isinstance(node["class_path"], str):
+        raise ConfigError(f"{where}.class_path: expected a class, got {node['class_path']!r}")
+    node = {key: value for key, value in node.items() if value is not None}
+    try:
+        parsed = _parser(base, skip).parse_object({"part": node})
+    except (ArgumentError, TypeError, ValueError, ImportError, AttributeError) as error:
+        raise ConfigError(explain(where, str(error), base, skip)) from None
+    resolved: dict[str, Any] = parsed.part.as_dict()
+    return resolved
+
+
+def _instantiate(
+    where: str, part: dict[str, Any], base: type, skip: set[str], given: dict[str, Any]
+) -> Any:
+    def make(cls: type, *args: Any, **init: Any) -> Any:
+        return cls(*args, **init, **given)
+
+    parser = _parser(base, skip)
+    try:
+        return parser.instantiate(
+            parser.parse_object({"part": part}), instantiators=[(make, base, True)]
+        ).part
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{where}: {error}") from None

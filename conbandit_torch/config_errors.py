@@ -1,0 +1,88 @@
+"""The wording of config errors: what was wrong, where, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from pkgutil import resolve_name
+from typing import Any
+
+from jsonargparse import ArgumentParser
+
+import conbandit_torch
+
+
+class ConfigError(Exception):
+    """A config that cannot be run, and why."""
+
+
+def check_keys(
+    node: Mapping[str, Any], where: str, required: Iterable[str], optional: Iterable[str]
+) -> None:
+    """Refuse keys that are unknown or missing."""
+    known = [*required, *optional]
+    for key in node:
+        if key not in known:
+            raise ConfigError(f"{where}: unknown key {key!r}{choices(key, known)}")
+    for key in required:
+        if key not in node:
+            raise ConfigError(f"{where}: the key {key!r} is missing; it needs {', '.join(required)}")
+
+
+def explain(where: str, message: str, base: type, skip: set[str]) -> str:
+    """One line out of jsonargparse's nested report."""
+    keys = [key for key in re.findall(r'Parser key "([^"]+)"', message) if key != "part"]
+    place = ".init_args.".join([where, *keys])
+    classes = re.findall(r"Problem with given class_path '([^']+)'", message)
+    if option := first(r"Option '([^']+)' is not accepted", message):
+        cls = resolve_name(classes[-1])
+        parameters = ArgumentParser()
+        parameters.add_class_arguments(cls, skip=skip)
+        known = parameters.get_defaults().as_dict()
+        return f"{place}.init_args: {cls.__name__} has no argument {option!r}{choices(option, known)}"
+    expected = base
+    if keys and (name := first(r".*Subtypes: \[[^\]]*?<class '(conbandit_torch[^']+)'>", message)):
+        expected = resolve_name(name)
+    if name := first(r"Expected a dot import path string: (\S+)", message):
+        if expected.__module__.startswith("conbandit_torch") and not (keys and expected is base):
+            return (
+                f"{place}: unknown class {name!r}{choices(name, _subclasses(expected))}; "
+                "a class of your own is named module.Class"
+            )
+    elif found := re.search(r"Import path (\S+) does not correspond to a subclass of (\w+)", message):
+        return f"{place}: {found[1]} is no {found[2]}{choices(found[1], _subclasses(expected))}"
+    elif name := first(r"(No module named '[^']+'|module '[^']+' has no attribute '[^']+')", message):
+        return f"{place}.class_path: {name}"
+    if name := first(r"Key \"([^\"]+)\" is required", message):
+        return f"{where}: the argument {name.removeprefix('init_args.')!r} is missing"
+    kinds = re.findall(r"Expected a <class '([\w.]+)'>", message)
+    kinds = [k.rpartition(".")[2] for k in kinds if k != "NoneType"] or ["another value"]
+    got = first(r"Got value: (.+)", message) or first(r"Given value: (.+)", message)
+    got = got.partition(". Got value")[0]
+    return f"{place}: expected {' or '.join(dict.fromkeys(kinds))}, got {got}"
+
+
+def _subclasses(base: type) -> list[str]:
+    """Public classes of the kind, by name."""
+    public = (getattr(conbandit_torch, name) for name in conbandit_torch.__all__)
+    return [
+        c.__name__
+        for c in public
+        if isinstance(c, type) and issubclass(c, base) and c is not base and not inspect.isabstract(c)
+    ]
+
+
+def choices(given: str, known: Iterable[str]) -> str:
+    """What could have been meant, and what is valid."""
+    known = list(known)
+    close = difflib.get_close_matches(str(given), known, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return f"{hint}; valid: {', '.join(known)}" if known else hint
+
+
+def first(pattern: str, text: str) -> str:
+    """The pattern's first group where it first matches, or ''."""
+    found = re.search(pattern, text, re.DOTALL if pattern.startswith(".*") else 0)
+    return found[1] if found else ""

@@ -1,0 +1,201 @@
+"""The conversation mixins: they add questions to any base bandit, from the left.
+
+    class ConUCB(ConversationMixin, LinUCB): ...
+
+`ConversationMixin` asks about key-terms, `ArmConversationMixin` about arms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.bandits.base import Bandit, LinearBandit
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.conversation.estimator import Estimator, TwoLevels
+from conbandit_torch.conversation.schedule import LogSchedule, Schedule
+from conbandit_torch.conversation.selection import OptimalTerm, Selection
+from conbandit_torch.records import EVERY_ROW, Context, Index, Question
+from conbandit_torch.regression import RidgeRegression, weighted_norm
+from conbandit_torch.theory import Alpha
+
+
+class AskingMixin(Bandit):
+    """When to ask: a user in round t has `floor(b(t))` less the questions asked so far to go."""
+
+    asked: Tensor  # [U] questions that each user has been asked
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        bandits: list[str] = []
+        for base in cls.__bases__:
+            if issubclass(base, AskingMixin) and bandits:
+                given = ", ".join(b.__name__ for b in cls.__bases__)
+                raise TypeError(
+                    f"class {cls.__name__}({given}): swap {bandits[-1]} and {base.__name__}; the mixin "
+                    f"stands left of the bandit: class {cls.__name__}({base.__name__}, {bandits[-1]})"
+                )
+            if issubclass(base, Bandit) and not issubclass(base, AskingMixin):
+                bandits.append(base.__name__)
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        schedule: Schedule | None = None,
+        **base: Any,
+    ) -> None:
+        super().__init__(catalogue, num_users, **base)
+        self.schedule = LogSchedule() if schedule is None else schedule
+        self.register_buffer("asked", torch.zeros_like(self.rounds))
+
+    def ask(self, context: Context) -> Question | None:
+        """One question to every user who has some to go; None when nobody has."""
+        self._check(context)
+        allowed = self.schedule.total(self.rounds[context.who] + 1).floor()
+        rows = (allowed > self.asked[context.who]).nonzero().squeeze(1)
+        if len(rows) == 0:
+            return None
+        return self.question(context, EVERY_ROW if len(rows) == len(context) else rows)
+
+    def question(self, context: Context, rows: Index) -> Question:
+        """What to ask these rows."""
+        raise NotImplementedError
+
+    def listen(self, context: Context, question: Question, answer: Tensor) -> None:
+        """Learn from the answers, and count the questions."""
+        heard = context.take(question.rows)
+        self.hear(heard, question, answer)
+        self.asked[heard.who] += 1
+
+    def hear(self, context: Context, question: Question, answer: Tensor) -> None:
+        """Learn from the answers [Q] of the Q rows of `context`."""
+        raise NotImplementedError
+
+
+class ArmConversationMixin(AskingMixin):
+    """Asks about arms: extra arms of A_t, chosen by the base's own rule, that cost no regret.
+
+    The answer is the arm's reward and is learned like one; the same arm may be asked again.
+
+    Args:
+        catalogue: arms; key-terms are not used.
+        num_users: U.
+        schedule: when to ask; None: `LogSchedule(5)`.
+        base: the base bandit's own arguments.
+    """
+
+    def question(self, context: Context, rows: Index) -> Question:
+        """The arms that the base would show."""
+        return Question(rows, positions=self.choose(context.take(rows)))
+
+    def hear(self, context: Context, question: Question, answer: Tensor) -> None:
+        """Learn an answer like a reward."""
+        if question.positions is None:
+            raise ValueError(f"{type(self).__name__} asks about arms, got a question about key-terms")
+        self.learn(context, question.positions, answer)
+
+
+class ConversationMixin(AskingMixin, LinearBandit):
+    """Asks about key-terms, and lets the answers guide any linear base bandit.
+
+    Three parts, each replaceable: when to ask (`schedule`), what to ask (`select`), how an answer is
+    learned (`estimator`). The base need not know: the mixin gives its theta another centre and its
+    arm-level width another companion.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        mix: lam of the two-level estimator.
+        term_ridge: lam~ of the two-level estimator.
+        term_alpha: alpha~ of the two-level estimator.
+        schedule: when to ask; None: `LogSchedule(5)`.
+        select: what to ask; None: the class's own rule, `OptimalTerm` unless it says otherwise.
+        estimator: how an answer is learned, in place of `TwoLevels(mix, term_ridge, term_alpha)`.
+        ridge: the arm level's ridge, for estimators that leave it free (`OneLevel`).
+        base: the base bandit's own arguments.
+    """
+
+    default_select: type[Selection] = OptimalTerm
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for base in cls.__bases__:
+            if issubclass(base, Bandit) and not issubclass(base, LinearBandit):
+                raise TypeError(
+                    f"class {cls.__name__}: ConversationMixin needs a LinearBandit to guide, and "
+                    f"{base.__name__} is none; ArmConversationMixin works with any Bandit"
+                )
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        mix: float | None = None,
+        term_ridge: float | None = None,
+        term_alpha: Alpha | None = None,
+        schedule: Schedule | None = None,
+        select: Selection | None = None,
+        estimator: Estimator | None = None,
+        ridge: float | None = None,
+        **base: Any,
+    ) -> None:
+        if catalogue.num_terms == 0:
+            raise ValueError(f"{type(self).__name__} asks about key-terms, but the catalogue has none")
+        two_levels = {"mix": mix, "term_ridge": term_ridge, "term_alpha": term_alpha}
+        given = {name: value for name, value in two_levels.items() if value is not None}
+        if estimator is None:
+            estimator = TwoLevels(**given)  # type: ignore[arg-type]
+        elif given:
+            raise ValueError(
+                f"{', '.join(given)} and estimator are given: the first belong to TwoLevels, so write "
+                "either mix=... or estimator=TwoLevels(mix=...)"
+            )
+        if "weight" in base:
+            raise ValueError("weight must not be given: the estimator sets it")
+        arm_ridge, arm_weight = estimator.arm_level(ridge)
+        super().__init__(
+            catalogue, num_users, schedule=schedule, ridge=arm_ridge, weight=arm_weight, **base
+        )
+        self.estimator = estimator
+        self.select = self.default_select() if select is None else select
+        self.term_model = estimator.term_model(self)
+
+    @property
+    def answer_model(self) -> RidgeRegression:
+        """The regression that answers enter."""
+        return self.arm_model if self.term_model is None else self.term_model
+
+    def question(self, context: Context, rows: Index) -> Question:
+        """The key-terms that the selection rule picks."""
+        return Question(rows, terms=self.select(self, context.take(rows)))
+
+    def hear(self, context: Context, question: Question, answer: Tensor) -> None:
+        """Rank-one update of the users' answer regressions with the key-terms asked."""
+        if question.terms is None:
+            raise ValueError(f"{type(self).__name__} asks about key-terms, got a question about arms")
+        self.answer_model.update(context.who, self.term_features()[question.terms], answer)
+
+    def centre(self, who: Index) -> Tensor | None:
+        """[B, D] the estimator's centre, given the base's."""
+        return self.estimator.centre(self, who, super().centre(who))
+
+    def radius(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+        """[B, A] the estimator's width, given the base's."""
+        base = super().radius(context, features, solved)
+        return self.estimator.radius(self, context, solved, base)
+
+    def lookahead(self, context: Context) -> tuple[Tensor, RidgeRegression]:
+        """(P [B, A, D], G): what a selection rule needs to know of the estimator."""
+        return self.estimator.vectors(self, context), self.answer_model
+
+    def diagnostics(self, context: Context) -> dict[str, Tensor]:
+        """The base's, and the mean width that answers can shrink, over the first block's candidates."""
+        block = next(context.blocks(self.width(context)))
+        vectors, model = self.lookahead(block)
+        norm = weighted_norm(vectors, model.solve(block.who, vectors))
+        return super().diagnostics(context) | {"width/term": norm.mean()}

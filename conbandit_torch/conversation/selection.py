@@ -1,0 +1,139 @@
+"""What to ask: rules that select a key-term.
+
+All rules see the estimator only as a pair (P, G): `P` [B, A, D] holds a vector for every candidate,
+`G` is the regression that an answer would enter, and `|p_a|_{G^-1}` is the part of candidate a's
+confidence interval that answers can shrink. Two levels have `p_a = M^-1 x_a, G = M~`; one level has
+`p_a = x_a, G = M`. So one formula serves both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.records import Context
+from conbandit_torch.regression import weighted_norm
+
+if TYPE_CHECKING:
+    from conbandit_torch.conversation.mixin import ConversationMixin
+
+
+class Selection(ABC):
+    """Scores every key-term for every row; the highest is asked. To write one, implement `scores`."""
+
+    @abstractmethod
+    def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
+        """[B, K]: how much each key-term should be asked of each row of `context`."""
+
+    def __call__(self, policy: ConversationMixin, context: Context) -> Tensor:
+        """[B] the key-term to ask each row."""
+        width = max(context.arms.shape[1], policy.catalogue.num_terms) * policy.arm_model.dim
+        return context.map(lambda block: self.scores(policy, block).argmax(1), width)
+
+
+class OptimalTerm(Selection):
+    """The key-term whose answer most reduces the estimation error on the candidates.
+
+    Rule: argmax `|P G^-1 x~_k|^2 / (1 + x~_k^T G^-1 x~_k)`   (Eq. 8, Theorem 2).
+    Symbols: two levels have `P = X M^-1`, `G = M~`.
+    Differs: nothing known.
+    """
+
+    def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
+        """[B, K] the value of Eq. 8."""
+        terms = policy.term_features()  # [K, D]
+        arms, model = policy.lookahead(context)  # P [B, A, D]
+        inverse = model.inverse[context.who]  # [B, D, D]
+        half = torch.bmm(arms, inverse)  # [B, A, D] P G^-1
+        reduction = torch.bmm(half.transpose(1, 2), half)  # [B, D, D] G^-1 P^T P G^-1
+        return _quadratic(reduction, terms) / (1 + _quadratic(inverse, terms))  # Eq. 8
+
+
+class RandomTerm(Selection):
+    """Any key-term with equal probability (Var-RS).
+
+    Rule: uniform over all K key-terms.
+    Symbols: none.
+    Differs: released code draws `randint(0, K - 1)`, which never asks the last key-term; this asks all.
+    """
+
+    def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
+        """[B, K] 1 for the key-term drawn, 0 for all others."""
+        size = policy.catalogue.num_terms
+        # The counter is the user's question, not the round: a round may have several questions.
+        asked = policy.asked[context.who]
+        drawn = policy.stream("term").integers(context.users, asked, 1, size)
+        return torch.zeros(len(context), size, device=drawn.device).scatter_(1, drawn, 1.0)
+
+
+class MaxRelatedConfidence(Selection):
+    """The key-term whose candidates are least certain (Var-MRC).
+
+    Rule: argmax `sum_{a in A_t} w_{a,k} / sum_{a' in A_t} w_{a',k} * |p_a|_{G^-1}`; 0 for key-terms of
+    no candidate.
+    Symbols: `|p_a|_{G^-1}` is `|M^-1 x_a|_{M~^-1}` with two levels.
+    Differs: the paper's factor alpha~ is the same for all key-terms and left out.
+    """
+
+    def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
+        """[B, K] average interval of the key-term's candidates."""
+        vectors, model = policy.lookahead(context)
+        radius = weighted_norm(vectors, model.solve(context.who, vectors))  # [B, A]
+        edges = policy.catalogue.terms_of(context.arms.reshape(-1))
+        return _average(
+            context,
+            policy,
+            edges.owner,
+            edges.target,
+            edges.weight,
+            radius.reshape(-1)[edges.owner],
+        )
+
+
+class LargestConfidenceReduction(Selection):
+    """The key-term that most shortens its own candidates' intervals (Var-LCR).
+
+    Rule: argmax `sum_{a in A_t} w_{a,k} / sum_{a' in A_t} w_{a',k} * (C_a - C_a^k)`; 0 for key-terms of
+    no candidate. `C_a = |p_a|_{G^-1}`, and `C_a^k` the same after x~_k has entered G.
+    Symbols: two levels have `p_a = M^-1 x_a`, `G = M~`.
+    Differs: C is the key-term level's part of the interval, as in the released code.
+    """
+
+    def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
+        """[B, K] average reduction of the intervals of the key-term's candidates."""
+        vectors, model = policy.lookahead(context)  # p [B, A, D]
+        solved = model.solve(context.who, vectors)  # G^-1 p [B, A, D]
+        terms = policy.term_features()  # [K, D]
+        edges = policy.catalogue.terms_of(context.arms.reshape(-1))
+        rows = edges.owner // context.arms.shape[1]
+        before = (vectors * solved).sum(-1).reshape(-1)[edges.owner]  # [E] C_a^2
+        overlap = (solved.flatten(0, 1)[edges.owner] * terms[edges.target]).sum(-1)  # p^T G^-1 x~
+        spread = _quadratic(model.inverse[context.who], terms)[rows, edges.target]  # x~^T G^-1 x~
+        after = before - overlap.square() / (1 + spread)  # [E] Sherman-Morrison
+        reduction = before.clamp_min(0).sqrt() - after.clamp_min(0).sqrt()
+        return _average(context, policy, edges.owner, edges.target, edges.weight, reduction)
+
+
+def _quadratic(matrices: Tensor, terms: Tensor) -> Tensor:
+    """`x~_k^T H_b x~_k` for all rows and key-terms: [B, D, D], [K, D] -> [B, K]."""
+    return (terms @ matrices * terms).sum(-1)
+
+
+def _average(
+    context: Context,
+    policy: ConversationMixin,
+    owner: Tensor,
+    terms: Tensor,
+    weights: Tensor,
+    values: Tensor,
+) -> Tensor:
+    """[B, K] weighted mean of `values` [E] over each key-term's candidates; 0 where it has none."""
+    size = policy.catalogue.num_terms
+    cell = owner // context.arms.shape[1] * size + terms  # [E] position in the flat [B, K]
+    total = weights.new_zeros(len(context) * size)
+    weight = total.clone().index_add_(0, cell, weights)
+    total.index_add_(0, cell, weights * values)
+    return (total / weight.clamp_min(torch.finfo(weight.dtype).tiny)).view(-1, size)

@@ -1,0 +1,1 @@
+"""Environments: who is here, what they answer, what they reward. The truth stays on this side."""

@@ -1,0 +1,223 @@
+"""What every environment is, and what the simulated ones share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.randomness import Stream
+from conbandit_torch.records import Context, Index, Outcome, Question
+from conbandit_torch.regression import dot
+
+Feedback = Literal["linear", "binary"]
+
+
+class Environment(nn.Module):
+    """The users' side of the loop. Three verbs: observe, answer, pull.
+
+    Attributes:
+        catalogue: what policies may know of arms and key-terms.
+        num_users: U.
+        length: rounds that can be played; None: any number.
+    """
+
+    catalogue: Catalogue
+    num_users: int
+    length: int | None = None
+
+    @abstractmethod
+    def observe(self) -> Context:
+        """Who is here and which arms they may be shown."""
+
+    @abstractmethod
+    def answer(self, context: Context, question: Question) -> Tensor:
+        """[Q] answers to the question."""
+
+    @abstractmethod
+    def pull(self, context: Context, arm: Tensor) -> Outcome:
+        """What comes of showing the arms at positions `arm` [B]; ends the round."""
+
+    @abstractmethod
+    def expected(self, context: Context) -> Tensor:
+        """[B, A] true expected rewards of the candidates, for metrics."""
+
+    def preferences(self) -> Tensor | None:
+        """[U, D] true parameters, for metrics; None where a policy cannot identify them."""
+        return None
+
+
+class Simulated(Environment):
+    """Users with true preferences theta, who answer and reward by them.
+
+    Linear feedback: `r = x^T theta + eps` (Eq. 2) and `r~_k = sum_a p_{a,k} x_a^T theta + eps~` (Eq. 4),
+    one eps and one eps~ per user and round, shared by all arms and all key-terms of that round.
+    Binary feedback (Eq. 5): 1 with probability `x^T theta` clipped to [0, 1], per arm; key-terms the
+    mean of their arms' probabilities; one uniform draw per user and round for arms, one for key-terms.
+
+    A subclass says who comes (`visitors`), which arms they may be shown (`pools`) and how noisy they are
+    (`arm_noise`, `term_noise`), each as a function of users and of the users' own rounds.
+
+    Args:
+        catalogue: what policies may know.
+        theta: [U, D] the users' true preferences.
+        feedback: "linear" or "binary".
+    """
+
+    theta: Tensor  # [U, D]
+    rounds: Tensor  # [U] rounds that each user has finished
+    _everyone: Tensor  # [U] all ids
+
+    def __init__(self, catalogue: Catalogue, theta: Tensor, feedback: Feedback = "linear") -> None:
+        super().__init__()
+        if feedback not in ("linear", "binary"):
+            raise ValueError(f"feedback must be 'linear' or 'binary', got {feedback!r}")
+        self.catalogue, self.num_users, self.feedback = catalogue, len(theta), feedback
+        self.register_buffer("theta", theta, persistent=False)
+        self.register_buffer("rounds", torch.zeros(len(theta), dtype=torch.int64))
+        everyone = torch.arange(len(theta))
+        self.register_buffer("_everyone", everyone, persistent=False)
+
+    @abstractmethod
+    def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B, A] candidate arms of the users' `rounds`-th rounds, counted from 0."""
+
+    @abstractmethod
+    def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] eps (linear) or the uniform draw (binary) of the users' rounds, for arms."""
+
+    @abstractmethod
+    def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] eps~ (linear) or the uniform draw (binary) of the users' rounds, for key-terms."""
+
+    def visitors(self) -> Tensor | None:
+        """[B] who is here this round; None: everyone."""
+        return None
+
+    def observe(self) -> Context:
+        """Who is here and which arms they may be shown; the same until `pull` ends the round."""
+        users = self.visitors()
+        if users is None:
+            arms = self.pools(self._everyone, self.rounds)
+            return Context.trusted(self._everyone, arms, self.catalogue, slice(0, self.num_users))
+        return Context.trusted(users, self.pools(users, self.rounds[users]), self.catalogue)
+
+    def answer(self, context: Context, question: Question) -> Tensor:
+        """[Q] answers, with this round's noise."""
+        asked = context.take(question.rows)
+        rounds = self.rounds[asked.who]
+        if question.positions is not None:
+            mean = self.expected(asked.pick(question.positions)).squeeze(1)
+            return self._respond(mean, self.arm_noise(asked.users, rounds))
+        assert question.terms is not None  # a Question's promise, for the type checker
+        mean = self._term_mean(asked.who, question.terms)
+        return self._respond(mean, self.term_noise(asked.users, rounds))
+
+    def pull(self, context: Context, arm: Tensor) -> Outcome:
+        """Rewards with this round's noise, regrets without; every user's round ends."""
+        means = self.expected(context)  # [B, A]
+        mean = means.gather(1, arm[:, None]).squeeze(1)
+        noise = self.arm_noise(context.users, self.rounds[context.who])
+        self.rounds[context.who] += 1
+        return Outcome(self._respond(mean, noise), regret=means.amax(1) - mean)  # Eq. 1
+
+    def expected(self, context: Context) -> Tensor:
+        """[B, A] `x^T theta` (Eq. 2), clipped to [0, 1] if feedback is binary (Eq. 5)."""
+
+        def block_mean(block: Context) -> Tensor:
+            return dot(block.arm_features, self.theta[block.who])
+
+        width = context.arms.shape[1] * self.theta.shape[1]
+        return self._clip(context.map(block_mean, width))
+
+    def preferences(self) -> Tensor:
+        """[U, D] theta."""
+        return self.theta
+
+    def _term_mean(self, who: Index, terms: Tensor) -> Tensor:
+        """[Q] `sum_a p_{a,k} E[r_a]` (Eq. 4), over all arms of the key-term."""
+        theta = self.theta[who]
+        edges = self.catalogue.arms_of(terms)
+        means = (self.catalogue.arm_features[edges.target] * theta[edges.owner]).sum(1)  # [E]
+        total = theta.new_zeros(len(terms))
+        return total.index_add_(0, edges.owner, edges.weight * self._clip(means))
+
+    def _clip(self, mean: Tensor) -> Tensor:
+        return mean.clamp(0, 1) if self.feedback == "binary" else mean
+
+    def _respond(self, mean: Tensor, noise: Tensor) -> Tensor:
+        if self.feedback == "binary":
+            return (noise < mean).to(mean)
+        return mean + noise.to(mean)
+
+
+class Drawn(Simulated):
+    """A simulated environment whose visitors, pools and noise are drawn at random, reproducibly.
+
+    Args:
+        catalogue: what policies may know.
+        theta: [U, D] the users' true preferences.
+        pool: candidates per user and round, drawn without replacement.
+        noise: standard deviation of eps and eps~ (linear feedback).
+        feedback: "linear" or "binary".
+        users_per_round: how many users come each round, drawn without replacement; None: all.
+        seed: seed of visitors, pools and noise.
+    """
+
+    step: Tensor  # [] rounds of the environment
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        theta: Tensor,
+        *,
+        pool: int,
+        noise: float,
+        feedback: Feedback,
+        users_per_round: int | None,
+        seed: int,
+    ) -> None:
+        super().__init__(catalogue, theta, feedback)
+        if not 1 <= pool <= catalogue.num_arms:
+            raise ValueError(f"pool must be from 1 to the {catalogue.num_arms} arms, got {pool}")
+        if not 0 <= noise < float("inf"):
+            raise ValueError(f"noise must be a number of at least 0, got {noise}")
+        if users_per_round is not None and not 1 <= users_per_round <= self.num_users:
+            raise ValueError(
+                f"users_per_round must be from 1 to the {self.num_users} users, got {users_per_round}"
+            )
+        self.pool, self.noise, self.users_per_round, self.seed = pool, noise, users_per_round, seed
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    def visitors(self) -> Tensor | None:
+        """[B] a new draw of users every round; None: everyone."""
+        if self.users_per_round is None:
+            return None
+        stream = Stream(self.seed, "visitors")
+        return stream.subsets(self.step[None], 0, self.users_per_round, self.num_users)[0]
+
+    def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B, A] distinct arms."""
+        return Stream(self.seed, "pools").subsets(users, rounds, self.pool, self.catalogue.num_arms)
+
+    def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] eps, or a uniform draw."""
+        return self._noise("arm noise", users, rounds)
+
+    def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] eps~, or a uniform draw."""
+        return self._noise("term noise", users, rounds)
+
+    def pull(self, context: Context, arm: Tensor) -> Outcome:
+        """As `Simulated.pull`; the next round may have other visitors."""
+        self.step += 1
+        return super().pull(context, arm)
+
+    def _noise(self, purpose: str, users: Tensor, rounds: Tensor) -> Tensor:
+        stream = Stream(self.seed, purpose)
+        if self.feedback == "binary":
+            return stream.uniform(users, rounds, 1).squeeze(1)
+        return self.noise * stream.normal(users, rounds, 1).squeeze(1)

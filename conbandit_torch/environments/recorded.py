@@ -1,0 +1,141 @@
+"""A recorded interaction, to be played again decision by decision."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.environments.base import Simulated
+
+_SHAPES = {  # the file's arrays; letters as everywhere, T rounds
+    "X": "ND",
+    "W": "NK",
+    "theta": "UD",
+    "pools": "UTA",
+    "arm_noise": "UT",
+    "key_term_noise": "UT",
+    "budget": "T",
+}
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a recorded policy did.
+
+    Attributes:
+        arms: [U, T] catalogue ids of the arms shown.
+        regret: [U, T] regrets.
+        theta_error: [U, T] `|theta - theta_*|` after each round's update.
+        asked: [U, b(T)] key-terms (or arms) asked, in order; None if the policy asked nothing.
+    """
+
+    arms: np.ndarray
+    regret: np.ndarray
+    theta_error: np.ndarray
+    asked: np.ndarray | None
+
+
+class Recorded(Simulated):
+    """Plays a recorded file, so that anyone can check a policy decision by decision.
+
+    The file is an `.npz` with `X [N, D]`, `W [N, K]`, `theta [U, D]`, `pools [U, T, A]`,
+    `arm_noise [U, T]`, `key_term_noise [U, T]` and `budget [T]` (questions per round), and, for each
+    policy recorded, `arms/<name>`, `regret/<name>`, `theta_error/<name>` (all [U, T]) and
+    `asked/<name> [U, b(T)]`. Every user is present in every round.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        arrays = self._read()
+        numbers = {name: torch.from_numpy(arrays[name]) for name in _SHAPES}
+        try:
+            catalogue = Catalogue(numbers["X"], numbers["W"])
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error} (arm_features is X, weights is W)") from None
+        super().__init__(catalogue, numbers["theta"])
+        self.length = numbers["pools"].shape[1]
+        for name in ("pools", "arm_noise", "key_term_noise", "budget"):
+            self.register_buffer(f"_{name}", numbers[name], persistent=False)
+        self._recorded = {k: v for k, v in arrays.items() if k not in _SHAPES}
+
+    @property
+    def recorded_policies(self) -> list[str]:
+        """Names of the policies whose decisions the file holds."""
+        return [key.removeprefix("arms/") for key in self._recorded if key.startswith("arms/")]
+
+    @property
+    def budget(self) -> Tensor:
+        """[T] questions the recorded policies asked in each round."""
+        return self.get_buffer("_budget")
+
+    def decisions(self, name: str) -> Decisions:
+        """What the recorded policy `name` did."""
+        if name not in self.recorded_policies:
+            raise ValueError(
+                f"{self.path} holds no policy {name!r}; it holds {', '.join(self.recorded_policies)}"
+            )
+        get = self._recorded.get
+        arms, regret, error = (self._recorded[f"{k}/{name}"] for k in ("arms", "regret", "theta_error"))
+        return Decisions(arms, regret, error, get(f"asked/{name}"))
+
+    def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B, A] as recorded."""
+        return self.get_buffer("_pools")[users, rounds]
+
+    def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] as recorded."""
+        return self.get_buffer("_arm_noise")[users, rounds]
+
+    def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] as recorded."""
+        return self.get_buffer("_key_term_noise")[users, rounds]
+
+    def _read(self) -> dict[str, np.ndarray]:
+        """The arrays, after every check of the schema."""
+        if not self.path.is_file():
+            raise ValueError(f"{self.path}: no such file")
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+            raise ValueError(f"{self.path}: not a readable .npz file ({error})") from None
+        missing = [name for name in _SHAPES if name not in arrays]
+        if missing:
+            raise ValueError(
+                f"{self.path}: {', '.join(missing)} missing; a recording holds {', '.join(_SHAPES)}"
+            )
+        sizes: dict[str, int] = {}
+        for name, letters in _SHAPES.items():
+            array = arrays[name]
+            if array.ndim != len(letters):
+                raise ValueError(
+                    f"{self.path}: {name} must be [{', '.join(letters)}], got {list(array.shape)}"
+                )
+            for letter, size in zip(letters, array.shape, strict=True):
+                if sizes.setdefault(letter, size) != size:
+                    raise ValueError(
+                        f"{self.path}: {name} must be [{', '.join(letters)}] with {letter} = "
+                        f"{sizes[letter]} as in the arrays before it, got {list(array.shape)}"
+                    )
+            whole = name in ("pools", "budget")
+            kind = "integers" if whole else "floating-point numbers"
+            if not np.issubdtype(array.dtype, np.integer if whole else np.floating):
+                raise ValueError(f"{self.path}: {name} must hold {kind}, got {array.dtype}")
+            if not whole and not np.isfinite(array).all():
+                raise ValueError(f"{self.path}: {name} holds NaN or infinity")
+        pools = arrays["pools"]
+        if pools.min() < 0 or pools.max() >= sizes["N"]:
+            raise ValueError(
+                f"{self.path}: pools must hold arm ids from 0 to {sizes['N'] - 1}, got "
+                f"{pools.min()} to {pools.max()}"
+            )
+        return arrays

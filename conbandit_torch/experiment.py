@@ -1,0 +1,57 @@
+"""An experiment: several policies on the same rounds, seed by seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from conbandit_torch.loop import Precision
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run, resolved: every default filled in.
+
+    Attributes:
+        source: the config file, for error messages.
+        rounds: rounds to play.
+        environment: `class_path` and `init_args` of the environment.
+        policies: `class_path` and `init_args` of each policy, by name.
+        seeds: one run of every policy for each.
+        log_every: rounds between records.
+        precision: "32-true" or "64-true".
+        accelerator: Lightning's name of the device.
+    """
+
+    source: str
+    rounds: int
+    environment: dict[str, Any]
+    policies: dict[str, dict[str, Any]]
+    seeds: list[int] = field(default_factory=lambda: [0])
+    log_every: int = 10
+    precision: Precision = "32-true"
+    accelerator: str = "cpu"
+
+    def dump(self, policy: str, seed: int) -> str:
+        """YAML that runs this policy with this seed again."""
+        config = vars(self) | {"policies": {policy: self.policies[policy]}, "seeds": [seed]}
+        del config["source"]
+        return yaml.safe_dump(config, sort_keys=False)
+
+    def hparams(self, policy: str, seed: int) -> dict[str, Any]:
+        """The policy's arguments, flat."""
+        return {"policy": policy, "seed": seed} | _flat(self.policies[policy]["init_args"])
+
+
+def _flat(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in node.items():
+        if isinstance(value, dict):
+            if "class_path" in value:
+                flat[prefix + key] = value["class_path"].rpartition(".")[2]
+            flat |= _flat(value.get("init_args", {}), f"{prefix}{key}.")
+        elif value is not None:
+            flat[prefix + key] = value if isinstance(value, bool | int | float) else str(value)
+    return flat

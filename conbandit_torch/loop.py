@@ -1,0 +1,112 @@
+"""One round, and the loop around it. Start reading here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+
+from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.callbacks import Callback
+from conbandit_torch.environments.base import Environment
+from conbandit_torch.metrics import Metrics, Record
+from conbandit_torch.records import Round
+
+
+def play_round(policy: Bandit, environment: Environment) -> Round:
+    """Ask, show, learn: one round of all users that are here."""
+    context = environment.observe()
+    dialogue = []
+    while (question := policy.ask(context)) is not None:
+        answer = environment.answer(context, question)  # [Q]
+        policy.listen(context, question, answer)
+        dialogue.append((question, answer))
+    arm = policy.choose(context)  # [B]
+    outcome = environment.pull(context, arm)
+    seen = outcome.rows  # all rows, except when replaying a log
+    policy.update(context.take(seen), arm[seen], outcome.reward[seen])
+    return Round(context, dialogue, arm, outcome)
+
+
+Precision = Literal["32-true", "64-true"]
+
+
+class Simulation:
+    """Plays many rounds of one policy in one environment, and tells its callbacks.
+
+    Args:
+        policy: who decides.
+        environment: who answers.
+        rounds: how many rounds to play.
+        log_every: rounds between two records of the metrics; the last round is always recorded.
+        callbacks: told of the start, every round, every record and the end.
+        precision: "32-true", or "64-true" for exact comparison with references.
+        accelerator: Lightning's name of the device, for example "cpu", "cuda" or "auto".
+    """
+
+    def __init__(
+        self,
+        policy: Bandit,
+        environment: Environment,
+        *,
+        rounds: int,
+        log_every: int = 10,
+        callbacks: Sequence[Callback] = (),
+        precision: Precision = "32-true",
+        accelerator: str = "cpu",
+    ) -> None:
+        for name, value in {"rounds": rounds, "log_every": log_every}.items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if environment.length is not None and rounds > environment.length:
+            raise ValueError(
+                f"rounds is {rounds}, but {type(environment).__name__} holds {environment.length}"
+            )
+        if environment.num_users != policy.num_users:
+            raise ValueError(
+                f"the policy was built for {policy.num_users} users, the environment has "
+                f"{environment.num_users}"
+            )
+        self.rounds, self.log_every, self.callbacks = rounds, log_every, tuple(callbacks)
+        from lightning.fabric import Fabric  # takes seconds to import, and only a run needs it
+
+        self.fabric = Fabric(accelerator=accelerator, devices=1, precision=precision)
+        dtype = torch.float64 if precision == "64-true" else torch.float32
+        self.environment, self.policy = environment.to(dtype), policy.to(dtype)
+        self.fabric.to_device(self.environment)
+        self.fabric.to_device(self.policy)
+        self.metrics = Metrics(self.environment)
+        self.round = 0
+        self.records: list[Record] = []
+
+    @torch.no_grad()
+    def run(self) -> list[Record]:
+        """Play all rounds; returns the records, which `self.records` keeps too."""
+        try:
+            self._play()
+        except BaseException as error:
+            for callback in self.callbacks:
+                callback.on_exception(self, error)
+            raise
+        return self.records
+
+    def _play(self) -> None:
+        for callback in self.callbacks:
+            callback.on_start(self)
+        start = time.perf_counter()
+        while self.round < self.rounds:
+            played = play_round(self.policy, self.environment)
+            self.round += 1
+            self.metrics.add(played)
+            for callback in self.callbacks:
+                callback.on_round(self, played)
+            if self.round % self.log_every == 0 or self.round == self.rounds:
+                record = self.metrics.read(self.round, played, self.policy, self.environment)
+                record.seconds = time.perf_counter() - start
+                self.records.append(record)
+                for callback in self.callbacks:
+                    callback.on_record(self, record)
+        for callback in self.callbacks:
+            callback.on_end(self)

@@ -1,0 +1,205 @@
+"""What passes between policy and environment. Shapes are defined, and checked, here and only here.
+
+Letters: U users, B rows in a round (distinct users), A candidate arms a row, N arms, K key-terms,
+D features, Q questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.catalogue import Catalogue
+
+Index = Tensor | slice
+"""Rows of a per-user tensor: ids, or a slice, which views the state instead of copying it."""
+
+EVERY_ROW = slice(None)
+_BLOCK_ELEMENTS = 2**20  # work arrays hold at most about this many numbers (or one row)
+
+
+class Context:
+    """Who is here and what may be shown to them. Holds nothing of the truth.
+
+    Args:
+        users: [B] distinct user ids.
+        arms: [B, A] catalogue ids of each row's candidates.
+        arm_features: [B, A, D] this round's features of the candidates; None: the catalogue's.
+        catalogue: where features are looked up, when they are first asked for.
+    """
+
+    def __init__(
+        self,
+        users: Tensor,
+        arms: Tensor,
+        arm_features: Tensor | None = None,
+        *,
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        if users.ndim != 1 or arms.ndim != 2 or len(arms) != len(users) or 0 in arms.shape:
+            raise ValueError(
+                "Context needs users [B] and arms [B, A], got shapes "
+                f"{list(users.shape)} and {list(arms.shape)}"
+            )
+        if (arm_features is None) == (catalogue is None):
+            raise ValueError("Context needs either arm_features or a catalogue to look them up in")
+        if arm_features is not None and (arm_features.ndim != 3 or arm_features.shape[:2] != arms.shape):
+            raise ValueError(
+                f"Context.arm_features must be [B, A, D] with [B, A] = {list(arms.shape)}, got "
+                f"{list(arm_features.shape)}"
+            )
+        if len(users.unique()) != len(users) or int(users.min()) < 0:
+            raise ValueError(f"Context.users must be distinct ids from 0 on, got {users.tolist()}")
+        num_arms = None if catalogue is None else catalogue.num_arms
+        if int(arms.min()) < 0 or (num_arms is not None and int(arms.max()) >= num_arms):
+            raise ValueError(
+                f"Context.arms must be ids from 0 to {'N' if num_arms is None else num_arms} - 1, "
+                f"got {int(arms.min())} to {int(arms.max())}"
+            )
+        self._fill(users, arms, arm_features, catalogue, None, int(users.max()))
+
+    @classmethod
+    def trusted(
+        cls, users: Tensor, arms: Tensor, catalogue: Catalogue, span: slice | None = None
+    ) -> Context:
+        """A context from an environment, whose ids need no check (a check would wait for the GPU).
+
+        Args:
+            users: [B] distinct user ids.
+            arms: [B, A] catalogue ids.
+            catalogue: where features are looked up.
+            span: the users as a range, if they are one.
+        """
+        return cls.__new__(cls)._fill(users, arms, None, catalogue, span, None)
+
+    def _fill(
+        self,
+        users: Tensor,
+        arms: Tensor,
+        arm_features: Tensor | None,
+        catalogue: Catalogue | None,
+        span: slice | None,
+        largest_user: int | None,
+    ) -> Context:
+        self.users = users  # [B]
+        self.arms = arms  # [B, A]
+        self._given = arm_features
+        self._catalogue = catalogue
+        self._span = span
+        self.largest_user = largest_user
+        return self
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @cached_property
+    def arm_features(self) -> Tensor:
+        """[B, A, D] features of the candidates."""
+        if self._given is not None:
+            return self._given
+        assert self._catalogue is not None  # the constructor's promise, for the type checker
+        rows, candidates = self.arms.shape
+        flat = self._catalogue.arm_features.index_select(0, self.arms.reshape(-1))
+        return flat.view(rows, candidates, -1)
+
+    @property
+    def who(self) -> Index:
+        """Index of this context's users into per-user state: a slice where they are a range."""
+        return self.users if self._span is None else self._span
+
+    def take(self, rows: Index) -> Context:
+        """The context of some of the rows."""
+        span = None
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(len(self))
+            if stop - start == len(self):
+                return self
+            if self._span is not None:
+                span = slice(self._span.start + start, self._span.start + stop)
+        given = None if self._given is None else self._given[rows]
+        return Context.__new__(Context)._fill(
+            self.users[rows], self.arms[rows], given, self._catalogue, span, self.largest_user
+        )
+
+    def pick(self, positions: Tensor) -> Context:
+        """The context with one candidate a row, the one at `positions` [B]."""
+        column = positions[:, None]
+        given = None
+        if self._given is not None:
+            given = self._given.take_along_dim(column[..., None], 1)
+        arms = self.arms.gather(1, column)
+        return Context.__new__(Context)._fill(
+            self.users, arms, given, self._catalogue, self._span, self.largest_user
+        )
+
+    def blocks(self, width: int) -> Iterator[Context]:
+        """This context in runs of rows, so that work arrays of `width` numbers a row stay bounded."""
+        size = max(1, _BLOCK_ELEMENTS // max(1, width))
+        if size >= len(self):
+            yield self
+            return
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, min(start + size, len(self))))
+
+    def map(self, function: Callable[[Context], Tensor], width: int) -> Tensor:
+        """`function` of every block, put together again: [B, ...]."""
+        parts = [function(block) for block in self.blocks(width)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question each to some rows of a context: about key-terms, or about candidate arms.
+
+    Attributes:
+        rows: which rows of the context are asked, Q of them.
+        terms: [Q] key-terms asked about, or None.
+        positions: [Q] positions among the row's candidates asked about, or None.
+    """
+
+    rows: Index
+    terms: Tensor | None = None
+    positions: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if (self.terms is None) == (self.positions is None):
+            raise ValueError("a Question is either about terms or about positions")
+
+    def __len__(self) -> int:
+        asked = self.terms if self.terms is not None else self.positions
+        assert asked is not None  # __post_init__'s promise, for the type checker
+        return len(asked)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of showing one arm to every row.
+
+    Attributes:
+        reward: [B] feedback.
+        regret: [B] expected loss against the best candidate; for metrics, never for the policy.
+        rows: rows whose reward was really seen: all, except when replaying a log.
+    """
+
+    reward: Tensor
+    regret: Tensor
+    rows: Index = field(default_factory=lambda: EVERY_ROW)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round, complete enough to be written down and played again."""
+
+    context: Context
+    dialogue: list[tuple[Question, Tensor]]
+    arm: Tensor  # [B] positions among the candidates
+    outcome: Outcome
+
+    @property
+    def arm_ids(self) -> Tensor:
+        """[B] catalogue ids of the arms shown."""
+        return self.context.arms.gather(1, self.arm[:, None]).squeeze(1)

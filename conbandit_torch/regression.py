@@ -1,0 +1,144 @@
+"""Many independent ridge regressions at once. All inverse algebra of the package lives here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from conbandit_torch.records import EVERY_ROW, Index
+
+
+class RidgeRegression(nn.Module):
+    """One ridge regression per user, batched.
+
+    Rule:
+        M = ridge I + weight sum x x^T,  b = weight sum y x,
+        theta = M^-1 (b + ridge centre).
+
+    The inverse is kept by the Sherman-Morrison formula, one rank-one step an observation. Rounding
+    errors of those steps add up, so after every `refresh_every` observations of a model its inverse
+    is computed anew from M, in float64. This depends on the model's own count alone, hence not on
+    who else is in the batch.
+
+    Args:
+        num_models: U, how many regressions.
+        dim: D, length of a feature vector.
+        ridge: weight of the penalty `|theta - centre|^2`, above 0.
+        weight: weight of every observation, above 0.
+        refresh_every: observations of a model between exact inverses.
+        like: a tensor whose dtype and device the state takes.
+    """
+
+    gram: Tensor  # [U, D, D] M
+    inverse: Tensor  # [U, D, D] M^-1
+    moment: Tensor  # [U, D] b
+    log_det: Tensor  # [U] log(det M / det(ridge I))
+    count: Tensor  # [U] observations so far
+
+    def __init__(
+        self,
+        num_models: int,
+        dim: int,
+        ridge: float = 1.0,
+        weight: float = 1.0,
+        *,
+        refresh_every: int = 500,
+        like: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        for name, size in {
+            "num_models": num_models,
+            "dim": dim,
+            "refresh_every": refresh_every,
+        }.items():
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        for name, value in {"ridge": ridge, "weight": weight}.items():
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name} must be above 0 and finite, got {value}")
+        self.ridge, self.weight, self.refresh_every = ridge, weight, refresh_every
+        like = torch.empty(0) if like is None else like
+        eye = torch.eye(dim, dtype=like.dtype, device=like.device)
+        self.register_buffer("gram", (ridge * eye).repeat(num_models, 1, 1))
+        self.register_buffer("inverse", (eye / ridge).repeat(num_models, 1, 1))
+        self.register_buffer("moment", like.new_zeros(num_models, dim))
+        self.register_buffer("log_det", like.new_zeros(num_models))
+        self.register_buffer("count", torch.zeros_like(self.log_det, dtype=torch.int64))
+        self._calls_until_due = 0  # no model can be due for a refresh before that many updates
+
+    @property
+    def dim(self) -> int:
+        """`D`, the length of a feature vector."""
+        return self.moment.shape[1]
+
+    def target(self, who: Index, centre: Tensor | None = None) -> Tensor:
+        """`b + ridge centre` [B, D], of which theta is the solution."""
+        moment = self.moment[who]
+        return moment if centre is None else moment + self.ridge * centre
+
+    def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
+        """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
+        return self.solve(who, self.target(who, centre)[:, None]).squeeze(1)
+
+    def solve(self, who: Index, vectors: Tensor) -> Tensor:
+        """`M^-1 v` for n vectors a model: [B, n, D] -> [B, n, D]."""
+        # M^-1 is symmetric; rows times matrix is several times as fast as matrix times columns.
+        return torch.bmm(vectors, self.inverse[who])
+
+    def update(self, who: Index, features: Tensor, targets: Tensor) -> None:
+        """One observation (features [B, D], targets [B]) for each of the distinct models `who`."""
+        inverse = self.inverse[who]  # [B, D, D] a view of the state if `who` is a slice
+        direction = torch.bmm(features[:, None], inverse).squeeze(1)  # M^-1 x
+        gain = 1 + self.weight * (features * direction).sum(1)  # det M_new / det M
+        step = direction * (self.weight / gain).sqrt()[:, None]
+        inverse.addcmul_(step[:, :, None], step[:, None, :], value=-1)  # Sherman-Morrison
+        _store(self.inverse, who, inverse)
+        gram = self.gram[who]
+        gram.addcmul_(features[:, :, None], features[:, None, :], value=self.weight)
+        _store(self.gram, who, gram)
+        self.moment[who] += self.weight * targets[:, None] * features
+        self.log_det[who] += gain.log()
+        self.count[who] += 1
+        self._refresh_when_due(who)
+
+    def refresh(self, who: Tensor) -> None:
+        """Exact inverses of the models `who` [n], from M."""
+        factor = torch.linalg.cholesky(self.gram[who].double())
+        self.inverse[who] = torch.cholesky_inverse(factor).to(self.inverse)
+        log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
+        self.log_det[who] = log_det.to(self.log_det)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._calls_until_due = 0  # other counts came in: look at them
+
+    def _refresh_when_due(self, who: Index) -> None:
+        self._calls_until_due -= 1
+        if self._calls_until_due > 0:
+            return
+        ids = torch.arange(len(self.count), device=self.count.device)[who]
+        due = ids[self.count[ids] % self.refresh_every == 0]
+        for block in due.split(1024):
+            self.refresh(block)
+        # Looking at the counts waits for the device: look again only when one can have come due.
+        self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())
+
+
+def weighted_norm(vectors: Tensor, solved: Tensor) -> Tensor:
+    """`|v|_{M^-1} = sqrt(v^T M^-1 v)` from v and `M^-1 v`: [..., D] -> [...]."""
+    # Rounding can leave a zero vector's square a hair below 0.
+    return (vectors * solved).sum(-1).clamp_min(0).sqrt()
+
+
+def dot(rows: Tensor, vectors: Tensor) -> Tensor:
+    """Products of n rows a model with the model's vector: [B, n, D], [B, D] -> [B, n]."""
+    return torch.bmm(vectors[:, None], rows.transpose(1, 2)).squeeze(1)
+
+
+def _store(state: Tensor, who: Index, value: Tensor) -> None:
+    """Write `value` back; a slice's `value` is a view of the state, and already there."""
+    if not isinstance(who, slice):
+        state[who] = value

@@ -1,0 +1,55 @@
+"""Tables for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from rich.table import Table
+
+from conbandit_torch.experiment import Experiment
+
+
+def t_interval(values: Sequence[float], level: float = 0.95) -> float | None:
+    """Half the width of the mean's t interval; None for a single value."""
+    if len(values) < 2:
+        return None
+    from scipy.stats import t
+
+    quantile = float(t.ppf((1 + level) / 2, len(values) - 1))
+    return quantile * stdev(values) / math.sqrt(len(values))
+
+
+def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
+    """The policies' means over seeds, with 95 % t intervals of the regret."""
+    seeds = len(experiment.seeds)
+    over = f"mean of {seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
+    table = Table(title=f"After {experiment.rounds:,} rounds ({over})")
+    first = next(iter(experiment.policies))
+    table.add_column("policy", no_wrap=True)
+    table.add_column("regret per user", justify="right", no_wrap=True)
+    for heading in (f"of {first}", "theta error", "prediction error", "questions", "seconds"):
+        table.add_column(heading, justify="right", min_width=6)
+    baseline = None
+    for name in experiment.policies:
+        own = [row for row in rows if row["policy"] == name]
+        regrets = [row["cumulative_regret"] for row in own]
+        regret, half = fmean(regrets), t_interval(regrets)
+        baseline = regret if baseline is None else baseline
+        table.add_row(
+            name,
+            f"{regret:.2f}" if half is None else f"{regret:.2f} ± {half:.2f}",
+            f"{regret / baseline:.0%}" if baseline else "",
+            _mean(own, "theta_error", ".4f"),
+            _mean(own, "prediction_error", ".4f"),
+            _mean(own, "questions", ".1f"),
+            _mean(own, "seconds", ".1f"),
+        )
+    return table
+
+
+def _mean(rows: list[dict[str, Any]], column: str, form: str) -> str:
+    values = [row[column] for row in rows if row[column] is not None]
+    return format(fmean(values), form) if values else "-"
