@@ -1,0 +1,30 @@
+"""Shared by all tests: a small world and the three tolerances."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from conbandit_torch import Synthetic
+
+GOLDEN = Path(__file__).parent / "golden"
+REPOSITORY = Path(__file__).parent.parent
+
+EXACT = {"rtol": 0, "atol": 0}  # the same arithmetic in the same order
+ALGEBRA = {"rtol": 1e-9, "atol": 1e-9}  # the same numbers by another route, in float64
+# Statistical tolerances depend on the sample: each is explained where it is used.
+
+
+def small_world(**changes):
+    sizes = {"users": 7, "arms": 60, "terms": 12, "dim": 6, "pool": 9, "max_terms": 3, "seed": 3}
+    return Synthetic(**(sizes | changes))
+
+
+@pytest.fixture
+def world():
+    return small_world()
+
+
+@pytest.fixture(autouse=True)
+def _few_threads():
+    torch.set_num_threads(2)

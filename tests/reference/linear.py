@@ -1,0 +1,116 @@
+"""The LinUCB family as the paper has it, line by line: one user, plain NumPy, loops, no cleverness."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class LinUCB:
+    def __init__(self, dim, ridge=1.0, alpha=0.5):
+        self.A, self.b, self.alpha = ridge * np.eye(dim), np.zeros(dim), alpha
+
+    @property
+    def theta(self):
+        return np.linalg.inv(self.A) @ self.b
+
+    def choose(self, X):
+        inverse, theta = np.linalg.inv(self.A), self.theta
+        scores = []
+        for x in X:
+            scores.append(x @ theta + self.alpha * np.sqrt(x @ inverse @ x))
+        return int(np.argmax(scores))
+
+    def update(self, x, reward):
+        self.A += np.outer(x, x)
+        self.b += reward * x
+
+
+class ConUCB:
+    """Two levels; `rule` names the way key-terms are selected."""
+
+    def __init__(self, X_all, W, rule="optimal", mix=0.5, term_ridge=1.0, alpha=0.25, term_alpha=0.25):
+        dim = X_all.shape[1]
+        self.lam, self.alpha, self.term_alpha, self.rule, self.W = mix, alpha, term_alpha, rule, W
+        self.M, self.b = (1 - mix) * np.eye(dim), np.zeros(dim)
+        self.M_term, self.b_term = term_ridge * np.eye(dim), np.zeros(dim)
+        self.X_term = np.array([(W[:, k] / W[:, k].sum()) @ X_all for k in range(W.shape[1])])
+
+    @property
+    def theta_term(self):
+        return np.linalg.inv(self.M_term) @ self.b_term
+
+    @property
+    def theta(self):
+        return np.linalg.inv(self.M) @ (self.b + (1 - self.lam) * self.theta_term)
+
+    def term_radius(self, x, M_term):
+        y = np.linalg.inv(self.M) @ x
+        return np.sqrt(y @ np.linalg.inv(M_term) @ y)
+
+    def choose(self, X):
+        theta, inverse = self.theta, np.linalg.inv(self.M)
+        scores = []
+        for x in X:
+            arm_radius = self.lam * self.alpha * np.sqrt(x @ inverse @ x)
+            term_radius = (1 - self.lam) * self.term_alpha * self.term_radius(x, self.M_term)
+            scores.append(x @ theta + arm_radius + term_radius)
+        return int(np.argmax(scores))
+
+    def update(self, x, reward):
+        self.M += self.lam * np.outer(x, x)
+        self.b += self.lam * reward * x
+
+    def select(self, X, arms, draw):
+        if self.rule == "random":
+            return draw()
+        scores = [getattr(self, self.rule)(k, X, arms) for k in range(len(self.X_term))]
+        return int(np.argmax(scores))
+
+    def optimal(self, k, X, arms):
+        x, inverse = self.X_term[k], np.linalg.inv(self.M_term)
+        return np.sum((X @ np.linalg.inv(self.M) @ inverse @ x) ** 2) / (1 + x @ inverse @ x)
+
+    def max_related_confidence(self, k, X, arms):
+        return self._weighted(k, arms, [self.term_alpha * self.term_radius(x, self.M_term) for x in X])
+
+    def largest_confidence_reduction(self, k, X, arms):
+        if self.W[arms, k].sum() == 0:
+            return 0.0
+        after = self.M_term + np.outer(self.X_term[k], self.X_term[k])
+        reductions = [self.term_radius(x, self.M_term) - self.term_radius(x, after) for x in X]
+        return self._weighted(k, arms, reductions)
+
+    def _weighted(self, k, arms, values):
+        weights = self.W[arms, k]
+        return 0.0 if weights.sum() == 0 else weights @ np.array(values) / weights.sum()
+
+    def listen(self, k, answer):
+        self.M_term += np.outer(self.X_term[k], self.X_term[k])
+        self.b_term += answer * self.X_term[k]
+
+
+def budget(b, t):
+    """Questions of user-round t (from 1)."""
+    return int(np.floor(b(t))) - (int(np.floor(b(t - 1))) if t > 1 else 0)
+
+
+def play(kind, policy, world, rounds, b):
+    """One user's rounds: (arms shown, things asked, theta after each round)."""
+    shown, asked, thetas = [], [], []
+    for t in range(1, rounds + 1):
+        arms, arm_noise, term_noise = world.round(t - 1)
+        X = world.X[arms]
+        for _ in range(budget(b, t) if kind != "plain" else 0):
+            if kind == "arms":
+                choice = policy.choose(X)
+                policy.update(X[choice], X[choice] @ world.theta + arm_noise)
+                asked.append(arms[choice])
+            else:
+                k = policy.select(X, arms, lambda: world.random_term(len(asked)))
+                policy.listen(k, policy.X_term[k] @ world.theta + term_noise)
+                asked.append(k)
+        choice = policy.choose(X)
+        policy.update(X[choice], X[choice] @ world.theta + arm_noise)
+        shown.append(arms[choice])
+        thetas.append(policy.theta)
+    return shown, asked, np.array(thetas)
