@@ -35,7 +35,7 @@ class Catalogue(nn.Module):
 
     Args:
         arm_features: [N, D] one row an arm.
-        weights: [N, K] arm-key-term weights, dense or a sparse COO tensor. Rows are scaled to sum to
+        weights: [N, K] arm-key-term weights, dense or a sparse tensor. Rows are scaled to sum to
             1. An arm without key-terms is legal, a key-term without arms is not. None: no key-terms.
         arm_names: N names, for people.
         term_names: K names, for people.

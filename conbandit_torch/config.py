@@ -196,13 +196,19 @@ def _part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
 def _instantiate(
     where: str, part: dict[str, Any], base: type, skip: set[str], given: dict[str, Any]
 ) -> Any:
+    failures: list[Exception] = []
+
     def make(cls: type, *args: Any, **init: Any) -> Any:
-        return cls(*args, **init, **given)
+        try:
+            return cls(*args, **init, **(given if issubclass(cls, base) else {}))
+        except (ValueError, TypeError) as error:
+            failures.append(error)  # jsonargparse would bury it in a report of its own
+            raise
 
     parser = _parser(base, skip)
     try:
         return parser.instantiate(
-            parser.parse_object({"part": part}), instantiators=[(make, base, True)]
+            parser.parse_object({"part": part}), instantiators=[(make, object, True)]
         ).part
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(f"{where}: {failures[0] if failures else error}") from None

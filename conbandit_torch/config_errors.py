@@ -42,26 +42,27 @@ def explain(where: str, message: str, base: type, skip: set[str]) -> str:
         parameters.add_class_arguments(cls, skip=skip)
         known = parameters.get_defaults().as_dict()
         return f"{place}.init_args: {cls.__name__} has no argument {option!r}{choices(option, known)}"
-    expected = base
-    if keys and (name := first(r".*Subtypes: \[[^\]]*?<class '(conbandit_torch[^']+)'>", message)):
-        expected = resolve_name(name)
+    if missing := first(r"the following arguments are required: (.+)", message):
+        return f"{place}.init_args: {classes[-1].rpartition('.')[2]} needs the argument {missing!r}"
+    # The innermost kinds that would do: classes of ours, and plain ones such as float.
+    kinds = re.findall(r"<class '([\w.]+)'>", (re.findall(r"Subtypes: \[(.*)\]", message) or [""])[-1])
+    ours = next((resolve_name(kind) for kind in kinds if "." in kind), base)
+    plain = [kind for kind in kinds if "." not in kind and kind != "NoneType"]
     if name := first(r"Expected a dot import path string: (\S+)", message):
-        if expected.__module__.startswith("conbandit_torch") and not (keys and expected is base):
-            return (
-                f"{place}: unknown class {name!r}{choices(name, _subclasses(expected))}; "
-                "a class of your own is named module.Class"
-            )
-    elif found := re.search(r"Import path (\S+) does not correspond to a subclass of (\w+)", message):
-        return f"{place}: {found[1]} is no {found[2]}{choices(found[1], _subclasses(expected))}"
-    elif name := first(r"(No module named '[^']+'|module '[^']+' has no attribute '[^']+')", message):
+        valid = _subclasses(ours)
+        if plain:
+            return f"{place}: expected {' or '.join(plain)}, or one of {', '.join(valid)}; got {name!r}"
+        return f"{place}: unknown class {name!r}{choices(name, valid)}; your own is named module.Class"
+    if found := re.search(r"Import path (\S+) does not correspond to a subclass of (\w+)", message):
+        return f"{place}: {found[1]} is no {found[2]}{choices(found[1], _subclasses(ours))}"
+    if name := first(r"(No module named '[^']+'|module '[^']+' has no attribute '[^']+')", message):
         return f"{place}.class_path: {name}"
-    if name := first(r"Key \"([^\"]+)\" is required", message):
-        return f"{where}: the argument {name.removeprefix('init_args.')!r} is missing"
-    kinds = re.findall(r"Expected a <class '([\w.]+)'>", message)
-    kinds = [k.rpartition(".")[2] for k in kinds if k != "NoneType"] or ["another value"]
-    got = first(r"Got value: (.+)", message) or first(r"Given value: (.+)", message)
-    got = got.partition(". Got value")[0]
-    return f"{place}: expected {' or '.join(dict.fromkeys(kinds))}, got {got}"
+    expected = re.findall(r"Expected a <class '(\w+)'>", message)
+    expected = list(dict.fromkeys(kind for kind in expected if kind != "NoneType")) or ["another value"]
+    got = (first(r"Got value: (.+)", message) or first(r"Given value: (.+)", message)).partition(
+        ". Got value"
+    )[0]
+    return f"{place}: expected {' or '.join(expected)}, got {got}"
 
 
 def _subclasses(base: type) -> list[str]:
@@ -84,5 +85,5 @@ def choices(given: str, known: Iterable[str]) -> str:
 
 def first(pattern: str, text: str) -> str:
     """The pattern's first group where it first matches, or ''."""
-    found = re.search(pattern, text, re.DOTALL if pattern.startswith(".*") else 0)
+    found = re.search(pattern, text)
     return found[1] if found else ""

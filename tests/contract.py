@@ -25,7 +25,10 @@ def decisions(policy, environment, rounds=ROUNDS):
     for _ in range(rounds):
         played = play_round(policy, environment)
         asked = [
-            (played.context.users[q.rows].tolist(), (q.terms if q.terms is not None else q.positions).tolist())
+            (
+                played.context.users[q.rows].tolist(),
+                (q.terms if q.terms is not None else q.positions).tolist(),
+            )
             for q, _ in played.dialogue
         ]
         log.append((played.context.users.tolist(), asked, played.arm_ids.tolist()))
@@ -39,7 +42,9 @@ def check_shapes(make):
         context = environment.observe()
         while (question := policy.ask(context)) is not None:
             asked = question.terms if question.terms is not None else question.positions
-            limit = environment.catalogue.num_terms if question.terms is not None else context.arms.shape[1]
+            limit = (
+                environment.catalogue.num_terms if question.terms is not None else context.arms.shape[1]
+            )
             assert asked.dtype == torch.int64 and 0 <= asked.min() and asked.max() < limit
             answer = environment.answer(context, question)
             assert answer.shape == (len(question),)
@@ -67,7 +72,9 @@ def check_batched_equals_looped(make):
             batched, decisions(single, alone), strict=True
         ):
             assert arms == [arms_batched[user]]
-            assert [terms for _, (terms,) in asked] == [t[u.index(user)] for u, t in asked_batched if user in u]
+            assert [terms for _, (terms,) in asked] == [
+                t[u.index(user)] for u, t in asked_batched if user in u
+            ]
 
 
 def check_absent_users_are_untouched(make):

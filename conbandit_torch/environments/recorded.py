@@ -104,7 +104,7 @@ class Recorded(Simulated):
         if not self.path.is_file():
             raise ValueError(f"{self.path}: no such file")
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
         except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
             raise ValueError(f"{self.path}: not a readable .npz file ({error})") from None

@@ -1,0 +1,173 @@
+"""The command line as a user meets it."""
+
+import csv
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from conbandit_torch.cli import main
+from tests.test_config import GOOD, changed, write
+
+
+def rows(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def conbandit(*arguments, cwd=None):
+    command = [sys.executable, "-m", "conbandit_torch", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+
+
+def test_run_writes_what_it_promises(tmp_path, capsys):
+    out = tmp_path / "results"
+    assert main(["run", str(write(tmp_path, GOOD)), "--out", str(out), "--log_every", "5"]) == 0
+    for policy in ("Lin", "Con"):
+        for seed in (0, 1):
+            folder = out / policy / f"seed{seed}"
+            metrics = rows(folder / "metrics.csv")
+            assert list(metrics[0]) == [
+                "round",
+                "cumulative_regret",
+                "reward",
+                "theta_error",
+                "prediction_error",
+                "questions",
+                "seconds",
+            ]
+            assert [row["round"] for row in metrics] == ["5", "10", "12"]
+            config = yaml.safe_load((folder / "config.yaml").read_text())
+            assert config["seeds"] == [seed] and list(config["policies"]) == [policy]
+            assert config["log_every"] == 5
+            assert list(folder.glob("events.out.tfevents.*"))
+    summary = rows(out / "summary.csv")
+    assert list(summary[0]) == [
+        "policy",
+        "seed",
+        "rounds",
+        "cumulative_regret",
+        "theta_error",
+        "prediction_error",
+        "questions",
+        "seconds",
+    ]
+    assert [(row["policy"], row["seed"]) for row in summary] == [
+        ("Lin", "0"),
+        ("Lin", "1"),
+        ("Con", "0"),
+        ("Con", "1"),
+    ]
+    last = rows(out / "Con" / "seed1" / "metrics.csv")[-1]
+    assert summary[3]["cumulative_regret"] == last["cumulative_regret"]
+    table = capsys.readouterr().out
+    for part in ("After 12 rounds (mean of 2 seeds", "Lin", "Con", "±", f"tensorboard --logdir {out}"):
+        assert part in table
+
+
+def test_a_job_runs_again_from_its_own_config_to_the_same_numbers(tmp_path):
+    out = tmp_path / "first"
+    main(["run", str(write(tmp_path, GOOD)), "--out", str(out)])
+    again = tmp_path / "again"
+    assert main(["run", str(out / "Con" / "seed1" / "config.yaml"), "--out", str(again)]) == 0
+    first, second = (rows(folder / "Con" / "seed1" / "metrics.csv") for folder in (out, again))
+    for one, other in zip(first, second, strict=True):
+        assert {**one, "seconds": ""} == {**other, "seconds": ""}
+
+
+def test_rounds_seeds_and_dotted_overrides(tmp_path):
+    out = tmp_path / "results"
+    arguments = [
+        "--rounds",
+        "4",
+        "--seeds",
+        "3,5",
+        "--policies.Con.init_args.mix=0.6",
+        "--out",
+        str(out),
+    ]
+    assert main(["run", str(write(tmp_path, GOOD)), *arguments]) == 0
+    summary = rows(out / "summary.csv")
+    assert [row["seed"] for row in summary] == ["3", "5", "3", "5"]
+    assert {row["rounds"] for row in summary} == {"4"}
+    config = yaml.safe_load((out / "Con" / "seed3" / "config.yaml").read_text())
+    assert config["policies"]["Con"]["init_args"]["mix"] == 0.6
+
+
+def test_a_single_seed_has_no_interval(tmp_path, capsys):
+    main(["run", str(write(tmp_path, GOOD)), "--seeds", "0", "--out", str(tmp_path / "results")])
+    table = capsys.readouterr().out
+    assert "one seed, so no interval" in table and "±" not in table
+
+
+def test_a_folder_with_results_is_never_overwritten(tmp_path, capsys):
+    out = tmp_path / "results"
+    config = str(write(tmp_path, GOOD))
+    main(["run", config, "--out", str(out)])
+    before = (out / "summary.csv").read_text()
+    assert main(["run", config, "--out", str(out)]) == 2
+    assert "holds results already" in capsys.readouterr().err
+    assert (out / "summary.csv").read_text() == before
+
+
+def test_without_out_every_run_gets_a_new_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = str(write(tmp_path, GOOD))
+    for count in (1, 2):
+        assert main(["run", config, "--rounds", "2", "--seeds", "0"]) == 0
+        assert len(list((tmp_path / "runs").glob("config-*/summary.csv"))) == count
+
+
+def test_a_class_in_a_file_of_ones_own_is_found(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from conbandit_torch import ConversationMixin, LinUCB\n"
+        "class Bold(LinUCB):\n"
+        "    def radius(self, context, features, solved):\n"
+        "        return 2 * super().radius(context, features, solved)\n"
+        "class ConBold(ConversationMixin, Bold):\n"
+        "    pass\n"
+    )
+    part = {"class_path": "mine.ConBold", "init_args": {"mix": 0.4, "alpha": 0.2}}
+    write(tmp_path, changed("policies.Con", part))
+    done = conbandit("run", "config.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results" / "Con" / "seed0" / "metrics.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nowhere.yaml"], "conbandit: nowhere.yaml: No such file or directory"),
+        (
+            ["run", "config.yaml", "--rounds", "none"],
+            "rounds: expected a whole number of at least 1, got 'none'",
+        ),
+        (
+            ["run", "config.yaml", "--polices.Con.init_args.mix", "1"],
+            "unknown key 'polices' (did you mean 'policies'?)",
+        ),
+        (["run", "config.yaml", "--rounds=3", "stray"], "unexpected argument 'stray'"),
+        (
+            ["run", "config.yaml", "--policies.Con.init_args.mix"],
+            "--policies.Con.init_args.mix: a value is missing",
+        ),
+        (
+            ["run", "config.yaml", "--policies.Con.init_args.ridge", "1"],
+            "policies.Con: ridge must not be given",
+        ),
+        (["run", "config.yaml", "--out", "config.yaml"], "--out config.yaml: not a folder"),
+    ],
+)
+def test_mistakes_exit_with_2_and_no_traceback(tmp_path, arguments, message):
+    write(tmp_path, GOOD)
+    done = conbandit(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml"]
+
+
+def test_help_names_the_overrides():
+    done = conbandit("run", "--help")
+    assert done.returncode == 0 and "--policies.ConUCB.init_args.alpha 0.1" in done.stdout

@@ -1,0 +1,145 @@
+"""Batched ridge regression against NumPy, one model at a time."""
+
+import numpy as np
+import pytest
+import torch
+
+from conbandit_torch import RidgeRegression
+from conbandit_torch.regression import weighted_norm
+from tests.conftest import ALGEBRA, EXACT
+
+U, D = 5, 4
+
+
+def observations(count, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        who = rng.permutation(U)[: rng.integers(1, U + 1)]
+        yield who, rng.normal(size=(len(who), D)), rng.normal(size=len(who))
+
+
+def make(**kwargs):
+    return RidgeRegression(
+        U, D, **({"ridge": 0.7, "weight": 0.3, "like": torch.empty(0).double()} | kwargs)
+    )
+
+
+def fed(model, count):
+    """The model after some observations, and the same in NumPy."""
+    M, b = np.tile(0.7 * np.eye(D), (U, 1, 1)), np.zeros((U, D))
+    for who, x, y in observations(count):
+        model.update(torch.from_numpy(who), torch.from_numpy(x), torch.from_numpy(y))
+        for user, xi, yi in zip(who, x, y, strict=True):
+            M[user] += 0.3 * np.outer(xi, xi)
+            b[user] += 0.3 * yi * xi
+    return M, b
+
+
+@pytest.mark.parametrize("refresh_every", [1, 7, 10_000])
+def test_coefficients_norms_and_determinants_equal_numpy(refresh_every):
+    model = make(refresh_every=refresh_every)
+    M, b = fed(model, 60)
+    centre = np.random.default_rng(1).normal(size=(U, D))
+    vectors = np.random.default_rng(2).normal(size=(U, 3, D))
+    who = slice(0, U)
+    for user in range(U):
+        theta = np.linalg.solve(M[user], b[user] + 0.7 * centre[user])
+        np.testing.assert_allclose(
+            model.coefficients(who, torch.from_numpy(centre))[user], theta, rtol=1e-9
+        )
+        np.testing.assert_allclose(
+            model.coefficients()[user], np.linalg.solve(M[user], b[user]), rtol=1e-9
+        )
+        solved = model.solve(who, torch.from_numpy(vectors))
+        np.testing.assert_allclose(solved[user], vectors[user] @ np.linalg.inv(M[user]), rtol=1e-9)
+        norms = [np.sqrt(v @ np.linalg.inv(M[user]) @ v) for v in vectors[user]]
+        np.testing.assert_allclose(
+            weighted_norm(torch.from_numpy(vectors), solved)[user], norms, rtol=1e-9
+        )
+        log_det = np.linalg.slogdet(M[user])[1] - D * np.log(0.7)
+        np.testing.assert_allclose(model.log_det[user], log_det, rtol=1e-9)
+
+
+def test_update_leaves_other_users_untouched():
+    model = make()
+    model.update(torch.tensor([1, 3]), torch.ones(2, D).double(), torch.ones(2).double())
+    fresh = make()
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value[[0, 2, 4]], fresh.state_dict()[name][[0, 2, 4]], **EXACT)
+    assert model.count.tolist() == [0, 1, 0, 1, 0]
+
+
+def test_a_slice_and_the_same_ids_give_the_same_state():
+    by_slice, by_ids = make(refresh_every=3), make(refresh_every=3)
+    for _, x, y in observations(20):
+        count = len(y)
+        x, y = torch.from_numpy(x), torch.from_numpy(y)
+        by_slice.update(slice(0, count), x, y)
+        by_ids.update(torch.arange(count), x, y)
+    for name, value in by_slice.state_dict().items():
+        torch.testing.assert_close(value, by_ids.state_dict()[name], **ALGEBRA)
+
+
+def test_refresh_depends_on_a_models_own_count_only():
+    """Feeding users together or apart, in another order, refreshes them after the same observations."""
+    refreshed = []
+
+    class Watched(RidgeRegression):
+        def refresh(self, who):
+            refreshed.extend((int(u), int(self.count[u])) for u in who)
+            super().refresh(who)
+
+    def watched():
+        refreshed.clear()
+        return Watched(U, D, refresh_every=4, like=torch.empty(0).double())
+
+    together = watched()
+    for _, _, _ in observations(12):
+        together.update(slice(0, U), torch.ones(U, D).double(), torch.ones(U).double())
+    batched = set(refreshed)
+    apart = watched()
+    for user in reversed(range(U)):
+        for _ in range(12):
+            apart.update(torch.tensor([user]), torch.ones(1, D).double(), torch.ones(1).double())
+    assert batched == set(refreshed) == {(user, count) for user in range(U) for count in (4, 8, 12)}
+
+
+def test_a_loaded_state_is_refreshed_when_due():
+    source = make(refresh_every=5)
+    for _ in range(4):
+        source.update(slice(0, U), torch.ones(U, D).double(), torch.ones(U).double())
+    target = make(refresh_every=5)
+    target.update(slice(0, U), torch.ones(U, D).double(), torch.ones(U).double())
+    target.load_state_dict(source.state_dict())
+    target.inverse += 1.0  # an error that only a refresh can take away
+    target.update(slice(0, U), torch.ones(U, D).double(), torch.ones(U).double())
+    torch.testing.assert_close(target.inverse, torch.linalg.inv(target.gram), **ALGEBRA)
+
+
+def test_refresh_keeps_float32_from_drifting():
+    """After 4,000 updates the float32 inverse is still that of its own M; without refresh it is worse."""
+    errors = {}
+    for refresh_every in (250, 10**9):
+        generator = torch.Generator().manual_seed(0)
+        model = RidgeRegression(3, 10, ridge=0.5, refresh_every=refresh_every)
+        for _ in range(4_000):
+            x = torch.randn(3, 10, generator=generator)
+            model.update(slice(0, 3), x, x.sum(1))
+        exact = torch.linalg.inv(model.gram.double())
+        errors[refresh_every] = float((model.inverse - exact).norm() / exact.norm())
+    assert errors[250] < 1e-5
+    assert errors[250] < errors[10**9]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ridge": 0.0}, "ridge must be above 0 and finite, got 0.0"),
+        ({"ridge": float("nan")}, "ridge must be above 0"),
+        ({"weight": -1.0}, "weight must be above 0 and finite, got -1.0"),
+        ({"refresh_every": 0}, "refresh_every must be at least 1, got 0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)

@@ -1,0 +1,136 @@
+"""The loop, its metrics and its callbacks."""
+
+import math
+
+import pytest
+import torch
+
+from conbandit_torch import Callback, ConUCB, LinUCB, Random, Simulation, VarRS, play_round
+from tests.conftest import small_world
+
+
+def simulate(policy_class, rounds=30, world=None, **kwargs):
+    world = small_world() if world is None else world
+    policy = policy_class(world.catalogue, world.num_users)
+    simulation = Simulation(policy, world, rounds=rounds, precision="64-true", **kwargs)
+    simulation.run()
+    return simulation
+
+
+def test_records_come_every_so_often_and_at_the_end():
+    assert [r.round for r in simulate(LinUCB, 25, log_every=10).records] == [10, 20, 25]
+    assert [r.round for r in simulate(LinUCB, 20, log_every=10).records] == [10, 20]
+
+
+@pytest.mark.parametrize("present", [None, 2])
+def test_metrics_equal_those_of_a_loop_by_hand(present):
+    records = simulate(ConUCB, 30, small_world(users_per_round=present), log_every=10).records
+    world = small_world(users_per_round=present)
+    policy = ConUCB(world.catalogue, 7)
+    regret = questions = 0.0
+    window = []
+    for t in range(1, 31):
+        played = play_round(policy, world)
+        regret += float(played.outcome.regret.sum())
+        questions += sum(len(q) for q, _ in played.dialogue)
+        window.append((played.outcome.regret.mean().item(), played.outcome.reward.mean().item()))
+        if t % 10 == 0:
+            record = records[t // 10 - 1]
+            assert record.cumulative_regret == pytest.approx(regret / 7, rel=1e-12)
+            assert record.questions == pytest.approx(questions / 7)
+            assert record.regret == pytest.approx(sum(r for r, _ in window) / 10, rel=1e-12)
+            assert record.reward == pytest.approx(sum(r for _, r in window) / 10, rel=1e-12)
+            window.clear()
+            theta = policy.coefficients()
+            error = sum(float((theta[u] - world.theta[u]).norm()) for u in range(7)) / 7
+            assert record.theta_error == pytest.approx(error, rel=1e-9)
+            features, users = played.context.arm_features, played.context.users
+            gap = torch.einsum("bad,bd->ba", features, theta[users] - world.theta[users])
+            assert record.prediction_error == pytest.approx(gap.square().mean().sqrt().item(), rel=1e-9)
+
+
+def test_numbers_a_policy_does_not_have_are_none():
+    record = simulate(Random).records[-1]
+    assert record.theta_error is None and record.prediction_error is None
+    assert record.details == {}
+
+
+def test_concentration_of_the_questions():
+    simulation = simulate(VarRS, 60)
+    details = simulation.records[-1].details
+    asked = details["questions/times_asked"]
+    assert int(asked.sum()) == 7 * 20
+    assert float(details["questions/distinct_terms"]) == (asked > 0).sum()
+    share = [a / 140 for a in asked.tolist() if a]
+    assert float(details["questions/effective_terms"]) == pytest.approx(
+        math.exp(-sum(p * math.log(p) for p in share))
+    )
+    assert float(details["questions/top10_share"]) == pytest.approx(sum(sorted(share)[-10:]))
+    assert {"width/arm", "width/term"} <= details.keys()
+
+
+def test_callbacks_hear_everything_in_order():
+    heard = []
+
+    class Listener(Callback):
+        def on_start(self, simulation):
+            heard.append("start")
+
+        def on_round(self, simulation, played):
+            heard.append(simulation.round)
+
+        def on_record(self, simulation, record):
+            heard.append(f"record {record.round}")
+
+        def on_end(self, simulation):
+            heard.append("end")
+
+    simulate(LinUCB, 3, log_every=2, callbacks=[Listener()])
+    assert heard == ["start", 1, 2, "record 2", 3, "record 3", "end"]
+
+
+def test_a_break_off_is_told_and_raised():
+    heard = []
+
+    class Breaker(Callback):
+        def on_round(self, simulation, played):
+            raise RuntimeError("no more")
+
+        def on_exception(self, simulation, error):
+            heard.append(str(error))
+
+    with pytest.raises(RuntimeError, match="no more"):
+        simulate(LinUCB, 3, callbacks=[Breaker()])
+    assert heard == ["no more"]
+
+
+def test_a_misspelt_hook_is_refused():
+    with pytest.raises(TypeError, match="Typo.on_rounds is not a hook; hooks are on_start, on_round"):
+        type("Typo", (Callback,), {"on_rounds": lambda self: None})
+
+
+def test_precision_sets_the_dtype():
+    world = small_world()
+    policy = LinUCB(world.catalogue, 7)
+    Simulation(policy, world, rounds=2, precision="32-true").run()
+    assert policy.arm_model.inverse.dtype == world.theta.dtype == torch.float32
+    assert policy.rounds.dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rounds": 0}, "rounds must be at least 1, got 0"),
+        ({"rounds": 5, "log_every": 0}, "log_every must be at least 1, got 0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    world = small_world()
+    with pytest.raises(ValueError, match=message):
+        Simulation(LinUCB(world.catalogue, 7), world, **arguments)
+
+
+def test_policy_and_environment_must_agree_on_users():
+    world = small_world()
+    with pytest.raises(ValueError, match="built for 5 users, the environment has 7"):
+        Simulation(LinUCB(world.catalogue, 5), world, rounds=1)

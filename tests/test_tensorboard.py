@@ -1,0 +1,94 @@
+"""What TensorBoard shows, read back through its own server."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from urllib.parse import urlencode
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from conbandit_torch.cli import main
+from tests.test_cli import rows
+from tests.test_config import GOOD, write
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tensorboard")
+    out = folder / "results"
+    assert main(["run", str(write(folder, GOOD)), "--out", str(out), "--log_every", "4"]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def server(results):
+    """A TensorBoard on a free port of this machine; gives a function that fetches JSON from it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(results), "--port", str(port)]
+    process = subprocess.Popen(
+        [*command, "--host", "127.0.0.1", "--load_fast", "false"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def fetch(path, **query):
+        address = f"http://127.0.0.1:{port}/data/{path}?{urlencode(query)}"
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            return json.load(answer)
+
+    try:
+        for _ in range(240):  # at most two minutes
+            time.sleep(0.5)
+            try:
+                if len(fetch("runs")) == 4:
+                    break
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                assert process.poll() is None
+        yield fetch
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_the_server_shows_every_run_and_its_regret_curve(server, results):
+    assert sorted(server("runs")) == ["Con/seed0", "Con/seed1", "Lin/seed0", "Lin/seed1"]
+    for run in server("runs"):
+        points = server("plugin/scalars/scalars", run=run, tag="regret/cumulative", format="json")
+        expected = rows(results / run / "metrics.csv")
+        assert [step for _, step, _ in points] == [4, 8, 12]
+        for (_, _, value), row in zip(points, expected, strict=True):
+            assert value == pytest.approx(float(row["cumulative_regret"]), rel=1e-6)  # stored in float32
+
+
+def test_the_server_knows_hyper_parameters_and_config(server):
+    assert "config/text_summary" in server("plugin/text/tags")["Con/seed0"]
+
+
+def test_tags_are_stable_and_grouped(results):
+    events = EventAccumulator(str(results / "Con" / "seed0")).Reload()
+    assert set(events.Tags()["scalars"]) == {
+        "regret/cumulative",
+        "regret/instant",
+        "reward/mean",
+        "error/theta",
+        "error/prediction",
+        "questions/per_user",
+        "questions/distinct_terms",
+        "questions/effective_terms",
+        "questions/top10_share",
+        "width/arm",
+        "width/term",
+        "final/cumulative_regret",
+    }
+    assert events.Tags()["histograms"] == ["questions/times_asked"]
+    plugins = events.SummaryMetadata("_hparams_/session_start_info").plugin_data
+    assert plugins.plugin_name == "hparams"
+    text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
+    assert "class_path: conbandit_torch.ConUCB" in text
