@@ -1,12 +1,14 @@
 """Conversational contextual bandits in PyTorch."""
 
 from conbandit_torch.bandits.base import Bandit, LinearBandit
+from conbandit_torch.bandits.hlinucb import HLinUCB
 from conbandit_torch.bandits.linucb import LinUCB
 from conbandit_torch.bandits.random import Random
 from conbandit_torch.callbacks import Callback
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
 from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
+from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
 from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
 from conbandit_torch.conversation.schedule import (
     LinearSchedule,
@@ -41,6 +43,12 @@ __all__ = [
     "ConversationMixin",
     "Environment",
     "Estimator",
+    "HArmCon",
+    "HConUCB",
+    "HLinUCB",
+    "HVarLCR",
+    "HVarMRC",
+    "HVarRS",
     "LargestConfidenceReduction",
     "Lemma1",
     "Lemma3",

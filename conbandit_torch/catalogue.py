@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -102,6 +103,17 @@ class Catalogue(nn.Module):
         """`D`, the length of an arm's feature vector."""
         return self.arm_features.shape[1]
 
+    def restricted_to(self, columns: Tensor) -> Catalogue:
+        """The same arms, key-terms and graph, with only some of the features."""
+        part = copy.copy(self)
+        part._buffers = {
+            name: value[:, columns]
+            if name in ("arm_features", "term_features") and value is not None
+            else value
+            for name, value in self._buffers.items()
+        }
+        return part
+
     def terms_of(self, arms: Tensor) -> Edges:
         """Key-terms and weights `w_{a,k}` of each arm in `arms` [n]."""
         owner, position = _expand(self._arm_offsets, arms)
@@ -134,8 +146,7 @@ class Catalogue(nn.Module):
         if len(bad):
             arm, term = int(arms[bad[0]]), int(terms[bad[0]])
             raise ValueError(
-                f"weights must be finite and not negative; weights[{arm}, {term}] is "
-                f"{float(weights[bad[0]])}"
+                f"weights must be finite and not negative; weights[{arm}, {term}] is {float(weights[bad[0]])}"
             )
         orphans = (torch.bincount(terms, minlength=self.num_terms) == 0).nonzero().flatten()
         if len(orphans):

@@ -25,9 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
     run.add_argument("--rounds", metavar="N", help="rounds to play")
     run.add_argument("--seeds", metavar="S", help="for example 0,1,2 or 0-9")
-    run.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
-    )
+    run.add_argument("--out", type=Path, metavar="DIR", help="folder for the results (default: a new one)")
     options, rest = parser.parse_known_args(arguments)
 
     # Imported here, so that --help does not wait for torch.

@@ -46,9 +46,7 @@ def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
         if not isinstance(name, str) or not re.fullmatch(r"[\w.+ -]*\w[\w.+ -]*", name):
             raise ConfigError(f"{where}: a policy's name is a folder's name: letters, digits, . + - _")
         policies[name] = _part(where, node, Bandit, _GIVEN_TO_POLICIES)
-    environment = _part(
-        f"{path}: environment", config["environment"], Environment, _GIVEN_TO_ENVIRONMENTS
-    )
+    environment = _part(f"{path}: environment", config["environment"], Environment, _GIVEN_TO_ENVIRONMENTS)
     return Experiment(str(path), environment=environment, policies=policies, **settings)
 
 
@@ -93,7 +91,7 @@ class _Loader(yaml.SafeLoader):
     """YAML as people write it: 1e-3 is a number, and a key given twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        keys = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.constructor.ConstructorError(
@@ -136,9 +134,7 @@ def _override(config: dict[str, Any], key: str, text: str) -> None:
             raise ConfigError(f"--{key}: there is no policy {parent!r}{choices(parent, node)}")
         node = node.setdefault(parent, {})
         if isinstance(node, str):
-            raise ConfigError(
-                f"--{key}: {parent} is {node!r} in the file, not a mapping to set {last} in"
-            )
+            raise ConfigError(f"--{key}: {parent} is {node!r} in the file, not a mapping to set {last} in")
         if not isinstance(node, dict):
             raise ConfigError(f"--{key}: {parent} is no mapping in the file")
     node[last] = value
@@ -193,9 +189,7 @@ def _part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     return resolved
 
 
-def _instantiate(
-    where: str, part: dict[str, Any], base: type, skip: set[str], given: dict[str, Any]
-) -> Any:
+def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], given: dict[str, Any]) -> Any:
     failures: list[Exception] = []
 
     def make(cls: type, *args: Any, **init: Any) -> Any:

@@ -18,9 +18,7 @@ class ConfigError(Exception):
     """A config that cannot be run, and why."""
 
 
-def check_keys(
-    node: Mapping[str, Any], where: str, required: Iterable[str], optional: Iterable[str]
-) -> None:
+def check_keys(node: Mapping[str, Any], where: str, required: Iterable[str], optional: Iterable[str]) -> None:
     """Refuse keys that are unknown or missing."""
     known = [*required, *optional]
     for key in node:

@@ -19,7 +19,7 @@ Index = Tensor | slice
 """Rows of a per-user tensor: ids, or a slice, which views the state instead of copying it."""
 
 EVERY_ROW = slice(None)
-_BLOCK_ELEMENTS = 2**20  # work arrays hold at most about this many numbers (or one row)
+BLOCK_ELEMENTS = 2**20  # work arrays hold at most about this many numbers (or one row)
 
 
 class Context:
@@ -63,9 +63,7 @@ class Context:
         self._fill(users, arms, arm_features, catalogue, None, int(users.max()))
 
     @classmethod
-    def trusted(
-        cls, users: Tensor, arms: Tensor, catalogue: Catalogue, span: slice | None = None
-    ) -> Context:
+    def trusted(cls, users: Tensor, arms: Tensor, catalogue: Catalogue, span: slice | None = None) -> Context:
         """A context from an environment, whose ids need no check (a check would wait for the GPU).
 
         Args:
@@ -95,6 +93,11 @@ class Context:
 
     def __len__(self) -> int:
         return len(self.users)
+
+    @property
+    def has_own_features(self) -> bool:
+        """Whether the candidates' features are this round's own, not the catalogue's."""
+        return self._given is not None
 
     @cached_property
     def arm_features(self) -> Tensor:
@@ -138,7 +141,7 @@ class Context:
 
     def blocks(self, width: int) -> Iterator[Context]:
         """This context in runs of rows, so that work arrays of `width` numbers a row stay bounded."""
-        size = max(1, _BLOCK_ELEMENTS // max(1, width))
+        size = max(1, BLOCK_ELEMENTS // max(1, width))
         if size >= len(self):
             yield self
             return

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from conbandit_torch.records import EVERY_ROW, Index
+from conbandit_torch.records import BLOCK_ELEMENTS, EVERY_ROW, Index
 
 
 class RidgeRegression(nn.Module):
@@ -54,8 +55,8 @@ class RidgeRegression(nn.Module):
             "dim": dim,
             "refresh_every": refresh_every,
         }.items():
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+            if size < (name != "dim"):  # a regression on nothing is legal: hidden dimension 0
+                raise ValueError(f"{name} must be at least {int(name != 'dim')}, got {size}")
         for name, value in {"ridge": ridge, "weight": weight}.items():
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")
@@ -104,8 +105,54 @@ class RidgeRegression(nn.Module):
         self.count[who] += 1
         self._refresh_when_due(who)
 
+    def accumulate(
+        self, ids: Tensor, features: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> None:
+        """Any number of observations a model: ids [E], features [E, D], targets [E], weights [E].
+
+        Inverses are left as they were: `refresh` those of the ids when all is in.
+        """
+        scaled = self.weight * features
+        if weights is not None:
+            scaled = scaled * weights[:, None]
+        self.moment.index_add_(0, ids, scaled * targets[:, None])
+        self.gram.index_add_(0, ids, scaled[:, :, None] * features[:, None, :])
+        self.count.index_add_(0, ids, torch.ones_like(ids))
+        self._calls_until_due = 0
+
+    def rebuild(self, ids: Tensor, table: Tensor, rows: Tensor, targets: Tensor) -> None:
+        """Add a whole history: observation e is of model ids[e], with features table[rows[e]] [E].
+
+        As `accumulate` and `refresh`, but one matrix product a model, so that a long history is fast.
+        """
+        order = ids.argsort(stable=True)
+        models, counts = ids[order].unique_consecutive(return_counts=True)
+        starts = counts.cumsum(0) - counts
+        # Models of like count side by side, so that padding to the longest wastes little.
+        for part in _runs_of_like_size(counts, self.dim):
+            own = counts[part]
+            column = torch.arange(int(own.max()), device=ids.device)
+            inside = column < own[:, None]  # [m, T]
+            entry = order[torch.where(inside, starts[part][:, None] + column, 0)]  # [m, T]
+            x = table[rows[entry]] * inside[..., None]  # [m, T, D]
+            self.gram[models[part]] += self.weight * torch.bmm(x.transpose(1, 2), x)
+            self.moment[models[part]] += self.weight * dot(x.transpose(1, 2), targets[entry])
+        self.count[models] += counts
+        self.refresh(models)
+
+    def reset(self, who: Tensor) -> None:
+        """Forget everything that the models `who` [n] have seen."""
+        eye = torch.eye(self.dim, dtype=self.gram.dtype, device=self.gram.device)
+        self.gram[who], self.inverse[who] = self.ridge * eye, eye / self.ridge
+        for state in (self.moment, self.log_det, self.count):
+            state[who] = 0
+
     def refresh(self, who: Tensor) -> None:
         """Exact inverses of the models `who` [n], from M."""
+        for block in who.split(1024):
+            self._refresh(block)
+
+    def _refresh(self, who: Tensor) -> None:
         factor = torch.linalg.cholesky(self.gram[who].double())
         self.inverse[who] = torch.cholesky_inverse(factor).to(self.inverse)
         log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
@@ -121,8 +168,8 @@ class RidgeRegression(nn.Module):
             return
         ids = torch.arange(len(self.count), device=self.count.device)[who]
         due = ids[self.count[ids] % self.refresh_every == 0]
-        for block in due.split(1024):
-            self.refresh(block)
+        if len(due):
+            self.refresh(due)
         # Looking at the counts waits for the device: look again only when one can have come due.
         self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())
 
@@ -136,6 +183,17 @@ def weighted_norm(vectors: Tensor, solved: Tensor) -> Tensor:
 def dot(rows: Tensor, vectors: Tensor) -> Tensor:
     """Products of n rows a model with the model's vector: [B, n, D], [B, D] -> [B, n]."""
     return torch.bmm(vectors[:, None], rows.transpose(1, 2)).squeeze(1)
+
+
+def _runs_of_like_size(counts: Tensor, width: int) -> Iterator[Tensor]:
+    """Positions of `counts`, largest first, in runs that stay small when padded to their largest."""
+    order = counts.argsort(descending=True)
+    sizes = counts[order].tolist()
+    start = 0
+    while start < len(sizes):
+        rows = max(1, BLOCK_ELEMENTS // max(1, sizes[start] * width))
+        yield order[start : start + rows]
+        start += rows
 
 
 def _store(state: Tensor, who: Index, value: Tensor) -> None:

@@ -30,7 +30,7 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
     first = next(iter(experiment.policies))
     table.add_column("policy", no_wrap=True)
     table.add_column("regret per user", justify="right", no_wrap=True)
-    for heading in (f"of {first}", "theta error", "prediction error", "questions", "seconds"):
+    for heading in (f"of {first}", "theta error", "predict. error", "asked", "seconds"):
         table.add_column(heading, justify="right", min_width=6)
     baseline = None
     for name in experiment.policies:

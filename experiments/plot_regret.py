@@ -20,9 +20,7 @@ def curves(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     seeds = []
     for path in sorted(folder.glob("seed*/metrics.csv")):
         with path.open() as file:
-            seeds.append(
-                [(int(r["round"]), float(r["cumulative_regret"])) for r in csv.DictReader(file)]
-            )
+            seeds.append([(int(r["round"]), float(r["cumulative_regret"])) for r in csv.DictReader(file)])
     table = np.array(seeds)  # [seeds, T, 2]
     return table[0, :, 0], table[:, :, 1]
 

@@ -42,9 +42,7 @@ def check_shapes(make):
         context = environment.observe()
         while (question := policy.ask(context)) is not None:
             asked = question.terms if question.terms is not None else question.positions
-            limit = (
-                environment.catalogue.num_terms if question.terms is not None else context.arms.shape[1]
-            )
+            limit = environment.catalogue.num_terms if question.terms is not None else context.arms.shape[1]
             assert asked.dtype == torch.int64 and 0 <= asked.min() and asked.max() < limit
             answer = environment.answer(context, question)
             assert answer.shape == (len(question),)

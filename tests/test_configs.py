@@ -16,8 +16,7 @@ def final_regret(config, out, *arguments):
     """Final regrets by policy and seed."""
     assert main(["run", str(REPOSITORY / "configs" / config), "--out", str(out), *arguments]) == 0
     return {
-        (row["policy"], row["seed"]): float(row["cumulative_regret"])
-        for row in rows(out / "summary.csv")
+        (row["policy"], row["seed"]): float(row["cumulative_regret"]) for row in rows(out / "summary.csv")
     }
 
 
@@ -41,9 +40,7 @@ def test_the_papers_order_on_its_synthetic_setting(tmp_path):
     ConUCB from Var-MRC and Var-LCR: over 20 seeds it is lowest, but the three are within 1 %, so 1 % is
     the slack given here.
     """
-    regret = final_regret(
-        "paper/synthetic.yaml", tmp_path / "out", "--seeds", "0-2", "--log_every", "100"
-    )
+    regret = final_regret("paper/synthetic.yaml", tmp_path / "out", "--seeds", "0-2", "--log_every", "100")
     mean = {name: fmean(regret[name, seed] for seed in "012") for name, _ in regret}
     assert mean["LinUCB"] > mean["Arm-Con"] > mean["Var-RS"] > max(mean["Var-MRC"], mean["Var-LCR"])
     assert mean["ConUCB"] < mean["Var-RS"]

@@ -20,17 +20,12 @@ def test_synthetic_data_is_drawn_as_in_the_paper():
     edges = catalogue.terms_of(torch.arange(3000))
     counts = torch.bincount(edges.owner)
     assert sorted(counts.unique().tolist()) == [1, 2, 3, 4, 5]
-    assert (
-        torch.bincount(counts)[1:].double().div(3000).sub(0.2).abs().max()
-        < 5 * (0.2 * 0.8 / 3000) ** 0.5
-    )
+    assert torch.bincount(counts)[1:].double().div(3000).sub(0.2).abs().max() < 5 * (0.2 * 0.8 / 3000) ** 0.5
     torch.testing.assert_close(edges.weight, 1 / counts[edges.owner].double(), **ALGEBRA)
     # Arms with the same single key-term differ by the spread alone.
     single = (counts == 1).nonzero().squeeze(1)
     term = catalogue.terms_of(single).target
-    residuals = [
-        catalogue.arm_features[single[term == k]] for k in term.unique() if (term == k).sum() > 1
-    ]
+    residuals = [catalogue.arm_features[single[term == k]] for k in term.unique() if (term == k).sum() > 1]
     variance = torch.cat([(r - r.mean(0)) * (len(r) / (len(r) - 1)) ** 0.5 for r in residuals]).var()
     assert float(variance) == pytest.approx(0.01, rel=0.12)
 
@@ -48,14 +43,10 @@ def test_rewards_answers_and_regret_follow_the_equations(world):
     context = world.observe()
     arm = torch.arange(7)
     eps, eps_term = (f(context.users, world.rounds) for f in (world.arm_noise, world.term_noise))
-    means = torch.stack(
-        [world.catalogue.arm_features[context.arms[u]] @ world.theta[u] for u in range(7)]
-    )
+    means = torch.stack([world.catalogue.arm_features[context.arms[u]] @ world.theta[u] for u in range(7)])
     rows, terms = torch.tensor([5, 2, 0]), torch.tensor([1, 11, 4])
     answer = world.answer(context, Question(rows, terms=terms))
-    expected = (world.catalogue.term_features[terms] * world.theta[rows]).sum(1) + eps_term[
-        rows
-    ]  # Eq. 4
+    expected = (world.catalogue.term_features[terms] * world.theta[rows]).sum(1) + eps_term[rows]  # Eq. 4
     torch.testing.assert_close(answer, expected, **ALGEBRA)
     positions = torch.tensor([3, 3, 8])
     answer = world.answer(context, Question(rows, positions=positions))
@@ -202,9 +193,7 @@ def test_bad_recordings_name_file_and_array(tmp_path, changes, message):
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"not a zip", (GOLDEN / "conucb_trace.npz").read_bytes()[:5000]]
-)
+@pytest.mark.parametrize("content", [b"", b"not a zip", (GOLDEN / "conucb_trace.npz").read_bytes()[:5000]])
 def test_unreadable_recordings_are_refused(tmp_path, content):
     path = tmp_path / "broken.npz"
     path.write_bytes(content)

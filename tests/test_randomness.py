@@ -22,9 +22,7 @@ def test_a_users_numbers_do_not_depend_on_company(method):
         torch.testing.assert_close(draw(users[[row]], rounds[[row]], 6)[0], together[row], **EXACT)
 
 
-@pytest.mark.parametrize(
-    ("count", "population"), [(5, 100), (50, 5000), (3, 4), (30, 61), (8, 8), (1, 1)]
-)
+@pytest.mark.parametrize(("count", "population"), [(5, 100), (50, 5000), (3, 4), (30, 61), (8, 8), (1, 1)])
 def test_subsets_are_distinct_and_do_not_depend_on_company(count, population):
     stream = Stream(1, "pools")
     drawn = stream.subsets(torch.arange(300), 3, count, population)

@@ -35,7 +35,7 @@ def test_pick_keeps_one_candidate_a_row(world):
 def test_blocks_change_nothing_but_the_workspace(policy, monkeypatch):
     whole, cut = small_world(), small_world()
     expected = decisions(policy(whole.catalogue, 7), whole)
-    monkeypatch.setattr(records, "_BLOCK_ELEMENTS", 120)  # two rows of 9 candidates with 6 features
+    monkeypatch.setattr(records, "BLOCK_ELEMENTS", 120)  # two rows of 9 candidates with 6 features
     assert len(list(cut.observe().blocks(9 * 6))) == 4
     assert decisions(policy(cut.catalogue, 7), cut) == expected
 

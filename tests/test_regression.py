@@ -19,9 +19,7 @@ def observations(count, seed=0):
 
 
 def make(**kwargs):
-    return RidgeRegression(
-        U, D, **({"ridge": 0.7, "weight": 0.3, "like": torch.empty(0).double()} | kwargs)
-    )
+    return RidgeRegression(U, D, **({"ridge": 0.7, "weight": 0.3, "like": torch.empty(0).double()} | kwargs))
 
 
 def fed(model, count):
@@ -44,18 +42,12 @@ def test_coefficients_norms_and_determinants_equal_numpy(refresh_every):
     who = slice(0, U)
     for user in range(U):
         theta = np.linalg.solve(M[user], b[user] + 0.7 * centre[user])
-        np.testing.assert_allclose(
-            model.coefficients(who, torch.from_numpy(centre))[user], theta, rtol=1e-9
-        )
-        np.testing.assert_allclose(
-            model.coefficients()[user], np.linalg.solve(M[user], b[user]), rtol=1e-9
-        )
+        np.testing.assert_allclose(model.coefficients(who, torch.from_numpy(centre))[user], theta, rtol=1e-9)
+        np.testing.assert_allclose(model.coefficients()[user], np.linalg.solve(M[user], b[user]), rtol=1e-9)
         solved = model.solve(who, torch.from_numpy(vectors))
         np.testing.assert_allclose(solved[user], vectors[user] @ np.linalg.inv(M[user]), rtol=1e-9)
         norms = [np.sqrt(v @ np.linalg.inv(M[user]) @ v) for v in vectors[user]]
-        np.testing.assert_allclose(
-            weighted_norm(torch.from_numpy(vectors), solved)[user], norms, rtol=1e-9
-        )
+        np.testing.assert_allclose(weighted_norm(torch.from_numpy(vectors), solved)[user], norms, rtol=1e-9)
         log_det = np.linalg.slogdet(M[user])[1] - D * np.log(0.7)
         np.testing.assert_allclose(model.log_det[user], log_det, rtol=1e-9)
 

@@ -79,7 +79,7 @@ class Bandit(nn.Module):
 
     def stream(self, purpose: str) -> Stream:
         """Reproducible random numbers; draw with a user's id and its `rounds` as counters."""
-        return Stream(self.seed, f"{type(self).__name__}/{purpose}")
+        return Stream(self.seed, f"policy/{purpose}")
 
     def _check(self, context: Context) -> None:
         if context.largest_user is not None and context.largest_user >= self.num_users:
@@ -101,6 +101,7 @@ class LinearBandit(Bandit):
         features: what the model sees of the candidates;
         term_features: the same for key-terms;
         centre: what theta is shrunk towards;
+        learn, learn_terms: what rewards and answers do;
         radius: the arm-level width, which the mixin weighs against its own;
         bonus: everything added to `x^T theta`.
 
@@ -143,6 +144,19 @@ class LinearBandit(Bandit):
         """[B, D] what the users' theta is shrunk towards; None is 0."""
         return None
 
+    def theta(self, who: Index) -> Tensor:
+        """[B, D] the users' estimated preferences."""
+        return self.arm_model.coefficients(who, self.centre(who))
+
+    @property
+    def answer_model(self) -> RidgeRegression:
+        """The regression that answers about key-terms enter; a mixin may have one of its own."""
+        return self.arm_model
+
+    def answer_theta(self, who: Index) -> Tensor:
+        """[B, D] the preferences by which answers are predicted, `r~ = x~^T theta`."""
+        return self.theta(who)
+
     def radius(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
         """[B, A] arm-level confidence width, from x and `M^-1 x` [B, A, D]."""
         return scale(self.alpha, self.arm_model, context.who, weighted_norm(features, solved))
@@ -162,6 +176,10 @@ class LinearBandit(Bandit):
         shown = self.features(context.pick(arm)).squeeze(1)  # [B, D]
         self.arm_model.update(context.who, shown, reward)
 
+    def learn_terms(self, context: Context, terms: Tensor, answer: Tensor) -> None:
+        """Learn that each row answered `answer` [B] when asked about the key-term `terms` [B]."""
+        self.answer_model.update(context.who, self.term_features()[terms], answer)
+
     def width(self, context: Context) -> int:
         """Numbers a row that `scores` works on at once."""
         return context.arms.shape[1] * self.arm_model.dim
@@ -176,8 +194,7 @@ class LinearBandit(Bandit):
 
     def coefficients(self) -> Tensor:
         """[U, D] theta."""
-        everyone = slice(0, self.num_users)
-        return self.arm_model.coefficients(everyone, self.centre(everyone))
+        return self.theta(slice(0, self.num_users))
 
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
         """Mean arm-level width over the first block's candidates."""

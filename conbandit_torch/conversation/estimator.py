@@ -32,9 +32,11 @@ class Estimator(ABC):
         """[B, D] what theta is shrunk towards, given the base's own centre."""
 
     @abstractmethod
-    def radius(
-        self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor
-    ) -> Tensor:
+    def answer_theta(self, policy: ConversationMixin, who: Index) -> Tensor:
+        """[B, D] the preferences by which answers are predicted."""
+
+    @abstractmethod
+    def radius(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
         """[B, A] confidence width, given `M^-1 x` [B, A, D] and the base's own width."""
 
     @abstractmethod
@@ -85,9 +87,13 @@ class TwoLevels(Estimator):
         """theta~, itself shrunk towards the base's own centre."""
         return policy.answer_model.coefficients(who, base)  # Eq. 6
 
-    def radius(
-        self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor
-    ) -> Tensor:
+    def answer_theta(self, policy: ConversationMixin, who: Index) -> Tensor:
+        """theta~, which is what theta is shrunk towards."""
+        centre = policy.centre(who)
+        assert centre is not None  # this estimator's own, for the type checker
+        return centre
+
+    def radius(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
         """The last two terms of Eq. 7."""
         norm = weighted_norm(solved, policy.answer_model.solve(context.who, solved))
         term_radius = scale(self.term_alpha, policy.answer_model, context.who, norm)
@@ -118,9 +124,11 @@ class OneLevel(Estimator):
         """The base's own."""
         return base
 
-    def radius(
-        self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor
-    ) -> Tensor:
+    def answer_theta(self, policy: ConversationMixin, who: Index) -> Tensor:
+        """theta: there is one level."""
+        return policy.theta(who)
+
+    def radius(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
         """The base's own."""
         return base
 

@@ -158,9 +158,7 @@ class ConversationMixin(AskingMixin, LinearBandit):
         if "weight" in base:
             raise ValueError("weight must not be given: the estimator sets it")
         arm_ridge, arm_weight = estimator.arm_level(ridge)
-        super().__init__(
-            catalogue, num_users, schedule=schedule, ridge=arm_ridge, weight=arm_weight, **base
-        )
+        super().__init__(catalogue, num_users, schedule=schedule, ridge=arm_ridge, weight=arm_weight, **base)
         self.estimator = estimator
         self.select = self.default_select() if select is None else select
         self.term_model = estimator.term_model(self)
@@ -175,14 +173,18 @@ class ConversationMixin(AskingMixin, LinearBandit):
         return Question(rows, terms=self.select(self, context.take(rows)))
 
     def hear(self, context: Context, question: Question, answer: Tensor) -> None:
-        """Rank-one update of the users' answer regressions with the key-terms asked."""
+        """Learn the answers about key-terms."""
         if question.terms is None:
             raise ValueError(f"{type(self).__name__} asks about key-terms, got a question about arms")
-        self.answer_model.update(context.who, self.term_features()[question.terms], answer)
+        self.learn_terms(context, question.terms, answer)
 
     def centre(self, who: Index) -> Tensor | None:
         """[B, D] the estimator's centre, given the base's."""
         return self.estimator.centre(self, who, super().centre(who))
+
+    def answer_theta(self, who: Index) -> Tensor:
+        """[B, D] the preferences of the level that answers enter."""
+        return self.estimator.answer_theta(self, who)
 
     def radius(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
         """[B, A] the estimator's width, given the base's."""

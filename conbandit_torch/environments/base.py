@@ -61,21 +61,42 @@ class Simulated(Environment):
     A subclass says who comes (`visitors`), which arms they may be shown (`pools`) and how noisy they are
     (`arm_noise`, `term_noise`), each as a function of users and of the users' own rounds.
 
+    With `hidden` features, that many of the columns, drawn at random, are kept from the policies: they
+    see a catalogue of the others, while rewards and answers come from all of them.
+
     Args:
-        catalogue: what policies may know.
+        catalogue: arms and key-terms, with all features.
         theta: [U, D] the users' true preferences.
         feedback: "linear" or "binary".
+        hidden: how many features policies do not see.
+        split_seed: seed of the draw of those features.
     """
 
     theta: Tensor  # [U, D]
     rounds: Tensor  # [U] rounds that each user has finished
     _everyone: Tensor  # [U] all ids
 
-    def __init__(self, catalogue: Catalogue, theta: Tensor, feedback: Feedback = "linear") -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        theta: Tensor,
+        feedback: Feedback = "linear",
+        hidden: int = 0,
+        split_seed: int = 0,
+    ) -> None:
         super().__init__()
         if feedback not in ("linear", "binary"):
             raise ValueError(f"feedback must be 'linear' or 'binary', got {feedback!r}")
-        self.catalogue, self.num_users, self.feedback = catalogue, len(theta), feedback
+        if not 0 <= hidden < catalogue.dim:
+            raise ValueError(
+                f"hidden must be from 0 to {catalogue.dim - 1}, below the number of features, got {hidden}"
+            )
+        self.num_users, self.feedback, self.hidden = len(theta), feedback, hidden
+        self._world = catalogue
+        self.catalogue = catalogue
+        if hidden:
+            order = Stream(split_seed, "split").bits(torch.zeros(1, dtype=torch.int64), 0, catalogue.dim)[0]
+            self.catalogue = catalogue.restricted_to(order.argsort()[hidden:].sort().values)
         self.register_buffer("theta", theta, persistent=False)
         self.register_buffer("rounds", torch.zeros(len(theta), dtype=torch.int64))
         everyone = torch.arange(len(theta))
@@ -128,20 +149,23 @@ class Simulated(Environment):
         """[B, A] `x^T theta` (Eq. 2), clipped to [0, 1] if feedback is binary (Eq. 5)."""
 
         def block_mean(block: Context) -> Tensor:
-            return dot(block.arm_features, self.theta[block.who])
+            features = block.arm_features
+            if self.hidden:
+                features = self._world.arm_features[block.arms]
+            return dot(features, self.theta[block.who])
 
         width = context.arms.shape[1] * self.theta.shape[1]
         return self._clip(context.map(block_mean, width))
 
-    def preferences(self) -> Tensor:
-        """[U, D] theta."""
-        return self.theta
+    def preferences(self) -> Tensor | None:
+        """[U, D] theta, unless some features are hidden: those a policy may learn in any rotation."""
+        return None if self.hidden else self.theta
 
     def _term_mean(self, who: Index, terms: Tensor) -> Tensor:
         """[Q] `sum_a p_{a,k} E[r_a]` (Eq. 4), over all arms of the key-term."""
         theta = self.theta[who]
-        edges = self.catalogue.arms_of(terms)
-        means = (self.catalogue.arm_features[edges.target] * theta[edges.owner]).sum(1)  # [E]
+        edges = self._world.arms_of(terms)
+        means = (self._world.arm_features[edges.target] * theta[edges.owner]).sum(1)  # [E]
         total = theta.new_zeros(len(terms))
         return total.index_add_(0, edges.owner, edges.weight * self._clip(means))
 
@@ -164,6 +188,8 @@ class Drawn(Simulated):
         noise: standard deviation of eps and eps~ (linear feedback).
         feedback: "linear" or "binary".
         users_per_round: how many users come each round, drawn without replacement; None: all.
+        hidden: how many features policies do not see.
+        split_seed: seed of the draw of those features.
         seed: seed of visitors, pools and noise.
     """
 
@@ -178,9 +204,11 @@ class Drawn(Simulated):
         noise: float,
         feedback: Feedback,
         users_per_round: int | None,
+        hidden: int,
+        split_seed: int,
         seed: int,
     ) -> None:
-        super().__init__(catalogue, theta, feedback)
+        super().__init__(catalogue, theta, feedback, hidden, split_seed)
         if not 1 <= pool <= catalogue.num_arms:
             raise ValueError(f"pool must be from 1 to the {catalogue.num_arms} arms, got {pool}")
         if not 0 <= noise < float("inf"):

@@ -31,6 +31,7 @@ class Synthetic(Drawn):
         feedback: "linear" or "binary".
         normalise: scale arms' features and users' preferences to length 1.
         users_per_round: how many users come each round; None: all.
+        hidden: how many of the features, drawn at random, policies do not see.
         data_seed: seed of arms, key-terms and users; None: `seed`.
         seed: seed of everything else (visitors, pools, noise).
     """
@@ -49,6 +50,7 @@ class Synthetic(Drawn):
         feedback: Feedback = "linear",
         normalise: bool = False,
         users_per_round: int | None = None,
+        hidden: int = 0,
         data_seed: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -88,6 +90,8 @@ class Synthetic(Drawn):
             noise=noise,
             feedback=feedback,
             users_per_round=users_per_round,
+            hidden=hidden,
+            split_seed=data_seed,
             seed=seed,
         )
 

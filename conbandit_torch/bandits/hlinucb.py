@@ -1,0 +1,230 @@
+"""hLinUCB: a bandit that learns hidden features of the arms while it plays."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.bandits.base import LinearBandit
+from conbandit_torch.catalogue import Catalogue, Edges
+from conbandit_torch.history import History
+from conbandit_torch.randomness import Stream
+from conbandit_torch.records import BLOCK_ELEMENTS, Context
+from conbandit_torch.regression import RidgeRegression, weighted_norm
+from conbandit_torch.theory import Alpha
+
+
+class HLinUCB(LinearBandit):
+    """LinUCB on observed and learned hidden features of the arms (Wang, Wu, Wang, CIKM 2016).
+
+    Rule, with phi_a = (x_a, v_a) and theta_u = (theta^x, theta^v), after user u saw arm a and gave r:
+        A_u += phi phi^T,  b_u += r phi,  theta_u = A_u^-1 b_u;   then, with the new theta_u,
+        C_a += theta^v theta^v^T,  d_a += theta^v (r - x^T theta^x),  v_a = C_a^-1 d_a;
+        choose argmax phi^T theta + alpha |phi|_{A_u^-1} + hidden_alpha |theta^v|_{C_a^-1}   (on Eq. 9).
+    Answers on key-terms, where a conversation brings them (our derivation; no source prints one): an answer
+    r~ on key-term k is predicted by phi~_k = sum_a p_{a,k} phi_a and so ties v of all its arms. As the
+    shares p sum to 1, `(sum_a p_a y_a)^2 <= sum_a p_a y_a^2`, with y_a = rho + (v_a - v'_a)^T theta^v for new
+    v' and rho = r~ - phi~^T theta. The right side separates over arms and equals the left at v' = v, so
+    minimising it never increases the squared error. It gives, for every arm a of k, with theta of the
+    level that answers enter:
+        C_a += p theta^v theta^v^T,  d_a += p theta^v (rho + v_a^T theta^v),  v_a = C_a^-1 d_a.
+    A reward is the same with one arm and p = 1. Users of one round act on the same v; their increments
+    are summed.
+
+    History refit (ours): the sums above keep every observation at the v and theta it was made with. So
+    every `refit_every` rounds they are built anew from a log of all observations, with current values,
+    `refit_sweeps` times over. Time and memory of the log are linear in the observations (`History`).
+
+    Symbols: C starts at `hidden_ridge` I, A at `ridge` I; v at random values of scale `init_scale`.
+    Differs: nothing known without answers and refit.
+
+    Args:
+        catalogue: arms, with their observed features.
+        num_users: U.
+        hidden_dim: L, number of hidden features; 0 gives LinUCB.
+        alpha: factor of the arm-level width, a number or a theory value.
+        hidden_alpha: factor of the hidden features' width.
+        ridge: weight of the penalty `|theta|^2`.
+        hidden_ridge: weight of the penalty `|v|^2`.
+        weight: weight of every observation in theta's regression.
+        init_scale: standard deviation of the initial hidden features; small, but above 0.
+        refit_every: rounds between refits; None: never.
+        refit_sweeps: how often theta and v take turns in a refit.
+        seed: seed of the initial hidden features.
+    """
+
+    hidden: Tensor  # [N, L] v
+    updates: Tensor  # [] rounds learned from
+    last_change: Tensor  # [] length of the last change of v
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        hidden_dim: int = 5,
+        alpha: Alpha = 0.5,
+        hidden_alpha: float = 0.1,
+        ridge: float = 1.0,
+        hidden_ridge: float = 1.0,
+        weight: float = 1.0,
+        init_scale: float = 0.01,
+        refit_every: int | None = None,
+        refit_sweeps: int = 1,
+        seed: int = 0,
+    ) -> None:
+        if hidden_dim < 0:
+            raise ValueError(f"hidden_dim must be at least 0, got {hidden_dim}")
+        if not 0 <= hidden_alpha < float("inf"):
+            raise ValueError(f"hidden_alpha must be a number of at least 0, got {hidden_alpha}")
+        if hidden_dim and not 0 < init_scale < float("inf"):
+            raise ValueError(
+                f"init_scale must be above 0, got {init_scale}: hidden features that start at 0 give theta^v"
+                " nothing to learn from, and theta^v = 0 gives them nothing, so that nothing would ever be "
+                "learned; 0.01 to 0.1 is usual"
+            )
+        for name, value in {"refit_every": refit_every, "refit_sweeps": refit_sweeps}.items():
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        dim = catalogue.dim + hidden_dim
+        super().__init__(catalogue, num_users, alpha=alpha, ridge=ridge, weight=weight, dim=dim, seed=seed)
+        like = catalogue.arm_features
+        self.hidden_alpha, self.refit_every, self.refit_sweeps = hidden_alpha, refit_every, refit_sweeps
+        self.hidden_model = RidgeRegression(catalogue.num_arms, hidden_dim, hidden_ridge, like=like)  # C, d
+        arms = torch.arange(catalogue.num_arms, device=like.device)
+        start = init_scale * Stream(seed, "hidden features").normal(arms, 0, hidden_dim)
+        self.register_buffer("hidden", start.to(like))
+        self.register_buffer("updates", torch.zeros((), dtype=torch.int64, device=like.device))
+        self.register_buffer("last_change", like.new_zeros(()))
+        self.rewards = History(like) if refit_every else None
+        self.answers = History(like) if refit_every else None
+        self.refit_seconds = 0.0  # of the last refit
+
+    def features(self, context: Context) -> Tensor:
+        """[B, A, D + L] `phi = (x, v)`."""
+        return torch.cat((context.arm_features, self.hidden[context.arms]), dim=2)
+
+    def term_features(self) -> Tensor:
+        """[K, D + L] `phi~`, from the current v."""
+        return torch.cat((self.catalogue.term_features, self.catalogue.average(self.hidden)), dim=1)
+
+    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+        """[B, A] the arm-level width, and that of the hidden features."""
+        width = self.hidden_alpha * self._hidden_width(context)
+        return super().bonus(context, features, solved) + width
+
+    def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
+        """theta of the users, then v of the arms shown."""
+        shown = context.pick(arm)
+        phi = self.features(shown).squeeze(1)  # [B, D + L], with the v that theta learns from
+        super().learn(context, arm, reward)
+        theta = self.theta(context.who)
+        one_each = Edges(
+            torch.arange(len(arm), device=arm.device), shown.arms.squeeze(1), torch.ones_like(reward)
+        )
+        self._learn_hidden(one_each, theta, reward - (phi * theta).sum(1))
+        if self.rewards is not None:
+            if context.has_own_features:
+                raise ValueError(
+                    "a refit needs the catalogue's features: leave refit_every out, or arm_features"
+                )
+            self.rewards.append(context.users, one_each.target, reward)
+
+    def learn_terms(self, context: Context, terms: Tensor, answer: Tensor) -> None:
+        """theta of the level that answers enter, then v of the key-terms' arms."""
+        phi = self.term_features()[terms]
+        super().learn_terms(context, terms, answer)
+        theta = self.answer_theta(context.who)
+        self._learn_hidden(self.catalogue.arms_of(terms), theta, answer - (phi * theta).sum(1))
+        if self.answers is not None:
+            self.answers.append(context.users, terms, answer)
+
+    def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
+        """Learn from the round's rewards, and refit when it is time."""
+        super().update(context, arm, reward)
+        self.updates += 1
+        if self.refit_every is not None and int(self.updates) % self.refit_every == 0:
+            self.refit()
+
+    def refit(self) -> None:
+        """Build theta's and v's regressions anew from the log, `refit_sweeps` times in turn."""
+        if self.rewards is None or self.answers is None:
+            raise ValueError("there is no log to refit from: build the policy with refit_every")
+        start = time.perf_counter()
+        before = self.hidden.clone()
+        for _ in range(self.refit_sweeps):
+            self._refit_users(self.rewards, self.answers)
+            self._refit_hidden(self.rewards, self.answers)
+        self.last_change = (self.hidden - before).norm()
+        self.refit_seconds = time.perf_counter() - start
+
+    def diagnostics(self, context: Context) -> dict[str, Tensor]:
+        """The base's, and what the hidden features are doing."""
+        block = next(context.blocks(self.width(context)))
+        own = {
+            "width/hidden": self._hidden_width(block).mean(),
+            "hidden/last_change": self.last_change,
+            "hidden/features": self.hidden,
+        }
+        if self.refit_every is not None:
+            own["hidden/refit_seconds"] = torch.tensor(self.refit_seconds)
+        return super().diagnostics(context) | own
+
+    def _hidden_width(self, context: Context) -> Tensor:
+        """[B, A] `|theta^v|_{C_a^-1}`."""
+        theta = self.theta(context.who)[:, None, self.catalogue.dim :]  # [B, 1, L]
+        inverse = self.hidden_model.inverse[context.arms]  # [B, A, L, L]
+        return weighted_norm(theta, torch.matmul(inverse, theta[..., None]).squeeze(3))
+
+    def _learn_hidden(self, edges: Edges, theta: Tensor, residual: Tensor) -> None:
+        """The v-step of observations `edges.owner`, each about arms with shares, from v as it is now."""
+        self._collect(edges, theta, residual)
+        touched = edges.target.unique()
+        self.hidden_model.refresh(touched)
+        new = self.hidden_model.coefficients(touched)
+        self.last_change = (new - self.hidden[touched]).norm()
+        self.hidden[touched] = new
+
+    def _collect(self, edges: Edges, theta: Tensor, residual: Tensor) -> None:
+        """Add to C and d what observations tell of their arms: theta [Q, D + L], residual [Q]."""
+        direction = theta[:, self.catalogue.dim :][edges.owner]  # [E, L] theta^v
+        target = residual[edges.owner] + (self.hidden[edges.target] * direction).sum(1)
+        self.hidden_model.accumulate(edges.target, direction, target, edges.weight)
+
+    def _refit_users(self, rewards: History, answers: History) -> None:
+        """M, b (and the answers' regression) of all users in the log, with the current v."""
+        users, arms, values = rewards.entries()
+        asked, terms, told = answers.entries()
+        seen = torch.cat((users, asked)).unique()
+        self.arm_model.reset(seen)
+        if self.answer_model is not self.arm_model:
+            self.answer_model.reset(seen)
+        phi = torch.cat((self.catalogue.arm_features, self.hidden), dim=1)  # [N, D + L]
+        self.arm_model.rebuild(users, phi, arms, values)
+        if len(asked):
+            self.answer_model.rebuild(asked, self.term_features(), terms, told)
+
+    def _refit_hidden(self, rewards: History, answers: History) -> None:
+        """C, d and v of all arms in the log, with the current theta."""
+        users, arms, values = rewards.entries()
+        asked, terms, told = answers.entries()
+        phi = torch.cat((self.catalogue.arm_features, self.hidden), dim=1)
+        touched = torch.cat((arms, self.catalogue.arms_of(terms.unique()).target)).unique()
+        self.hidden_model.reset(touched)
+        size = max(1, BLOCK_ELEMENTS // self.arm_model.dim)
+        everyone = slice(0, self.num_users)
+        theta = self.theta(everyone)
+        for who, arm, value in zip(users.split(size), arms.split(size), values.split(size), strict=True):
+            residual = value - (phi[arm] * theta[who]).sum(1)
+            owner = torch.arange(len(arm), device=arm.device)
+            self._collect(Edges(owner, arm, torch.ones_like(value)), theta[who], residual)
+        if len(asked):
+            theta, phi = self.answer_theta(everyone), self.term_features()
+            size = max(1, size // max(1, len(self.catalogue._term_arms) // self.catalogue.num_terms))
+            for who, term, value in zip(asked.split(size), terms.split(size), told.split(size), strict=True):
+                residual = value - (phi[term] * theta[who]).sum(1)
+                self._collect(self.catalogue.arms_of(term), theta[who], residual)
+        self.hidden_model.refresh(touched)
+        self.hidden[touched] = self.hidden_model.coefficients(touched)
