@@ -107,7 +107,7 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Any:
     try:
         config = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
@@ -118,7 +118,14 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(config, dict):
         raise ConfigError(f"{path}: expected a mapping with {', '.join(_REQUIRED)}")
-    return config
+    return _unshared(config)
+
+
+def _unshared(node: Any) -> Any:
+    """A copy in which aliases (`*name`) are mappings of their own, so that an override hits only one."""
+    if isinstance(node, dict):
+        return {key: _unshared(value) for key, value in node.items()}
+    return [_unshared(value) for value in node] if isinstance(node, list) else node
 
 
 def _override(config: dict[str, Any], key: str, text: str) -> None:

@@ -25,6 +25,4 @@ def world():
     return small_world()
 
 
-@pytest.fixture(autouse=True)
-def _few_threads():
-    torch.set_num_threads(2)
+torch.set_num_threads(1)  # the tests' tensors are small, and the tests run side by side

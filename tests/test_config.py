@@ -76,6 +76,18 @@ def test_overrides_hit_the_named_policy(tmp_path):
     assert experiment.rounds == 5
 
 
+def test_an_override_leaves_policies_that_share_an_anchor_alone(tmp_path):
+    text = yaml.safe_dump(GOOD | {"policies": None}).replace(
+        "policies: null",
+        "policies:\n  A: {class_path: LinUCB, init_args: &shared {alpha: 0.1}}\n"
+        "  B: {class_path: LinUCB, init_args: *shared}\n"
+        "  C: {class_path: LinUCB, init_args: {<<: *shared, ridge: 2.0}}",
+    )
+    experiment = load(write(tmp_path, text), [("policies.B.init_args.alpha", "0.9")])
+    alphas = {name: part["init_args"]["alpha"] for name, part in experiment.policies.items()}
+    assert alphas == {"A": 0.1, "B": 0.9, "C": 0.1}
+
+
 def test_an_override_may_give_a_part_of_its_own(tmp_path):
     part = "{class_path: LinearSchedule, init_args: {questions: 1, every: 4}}"
     experiment = load(write(tmp_path, GOOD), [("policies.Con.init_args.schedule", part)])

@@ -94,7 +94,7 @@ def test_a_fresh_policy_with_a_width_explores(policy):
     chosen = bandit.choose(context)
     assert len(chosen.unique()) > 5
     if policy is not Random:
-        assert torch.equal(chosen, context.arm_features.norm(dim=2).argmax(1))
+        assert torch.equal(chosen, bandit.features(context).norm(dim=2).argmax(1))
 
 
 def test_a_strangers_bandit_gains_conversation_by_one_line():

@@ -24,6 +24,7 @@ class Bandit(nn.Module):
         seed: seed of the policy's own random draws, if it makes any.
     """
 
+    users_are_independent = True  # what one user does never changes another's model
     rounds: Tensor  # [U] rounds that each user has finished
 
     def __init__(self, catalogue: Catalogue, num_users: int, *, seed: int = 0) -> None:

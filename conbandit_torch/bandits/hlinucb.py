@@ -55,6 +55,7 @@ class HLinUCB(LinearBandit):
         seed: seed of the initial hidden features.
     """
 
+    users_are_independent = False
     hidden: Tensor  # [N, L] v
     updates: Tensor  # [] rounds learned from
     last_change: Tensor  # [] length of the last change of v

@@ -1,0 +1,456 @@
+"""hLinUCB, hConUCB and their variants: golden decisions, references, limits, refit."""
+
+import copy
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from conbandit_torch import (
+    ArmCon,
+    Catalogue,
+    Context,
+    ConUCB,
+    ConversationMixin,
+    HArmCon,
+    HConUCB,
+    HLinUCB,
+    HVarLCR,
+    HVarMRC,
+    HVarRS,
+    LinUCB,
+    LogSchedule,
+    NoConversation,
+    OneLevel,
+    VarLCR,
+    play_round,
+)
+from tests.conftest import ALGEBRA, EXACT, GOLDEN, small_world
+from tests.contract import decisions
+from tests.reference import hidden
+from tests.test_reference import weights
+
+
+def hidden_world(**changes):
+    return small_world(**({"users": 4, "arms": 25, "terms": 7, "dim": 5, "hidden": 2, "pool": 6} | changes))
+
+
+def test_every_recorded_decision_of_hlinucb_is_repeated():
+    trace = np.load(GOLDEN / "hlinucb_trace.npz")
+    catalogue = Catalogue(trace["X_observed"])
+    ridge, alpha, hidden_alpha = trace["params"].tolist()
+    policy = HLinUCB(
+        catalogue, 5, hidden_dim=2, ridge=ridge, hidden_ridge=ridge, alpha=alpha, hidden_alpha=hidden_alpha
+    )
+    policy.hidden.copy_(torch.from_numpy(trace["V0"]))
+    chosen = []
+    for user, pool, noise in zip(trace["users"], trace["pools"], trace["arm_noise"], strict=True):
+        context = Context(torch.tensor([user]), torch.from_numpy(pool)[None], catalogue=catalogue)
+        arm = policy.choose(context)
+        chosen.append(int(pool[arm]))
+        policy.update(context, arm, torch.tensor([trace["reward_mean"][chosen[-1], user] + noise]))
+    assert len(chosen) == 1500
+    np.testing.assert_array_equal(chosen, trace["arms"])
+    np.testing.assert_allclose(policy.hidden, trace["V_final"], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(policy.coefficients(), trace["theta_final"], rtol=0, atol=1e-8)
+
+
+class NumpyWorld:
+    """An environment for the reference."""
+
+    def __init__(self, environment, policy):
+        self.environment, self.policy, self.num_users = environment, policy, environment.num_users
+        self.theta = environment.theta.numpy()
+        self.X = environment._world.arm_features.numpy()
+        self.P = weights(environment.catalogue) / weights(environment.catalogue).sum(0)
+
+    def pool(self, user, t):
+        return self.environment.pools(torch.tensor([user]), torch.tensor([t]))[0].numpy()
+
+    def reward(self, user, t, arm):
+        noise = self.environment.arm_noise(torch.tensor([user]), torch.tensor([t]))
+        return self.X[arm] @ self.theta[user] + float(noise)
+
+    def answer(self, user, t, k):
+        noise = self.environment.term_noise(torch.tensor([user]), torch.tensor([t]))
+        return self.P[:, k] @ self.X @ self.theta[user] + float(noise)
+
+    def random_term(self, user, question):
+        at = torch.tensor([user]), torch.tensor([question])
+        return int(self.policy.stream("term").integers(*at, 1, self.P.shape[1]))
+
+
+HIDDEN = {"hidden_alpha": 0.3, "hidden_ridge": 0.6}
+TWO_LEVEL = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2, **HIDDEN}
+POLICIES = {
+    "HLinUCB": (HLinUCB, {"ridge": 0.8, "alpha": 0.4, **HIDDEN}, "plain", ""),
+    "HArmCon": (HArmCon, {"ridge": 0.8, "alpha": 0.4, **HIDDEN}, "arms", ""),
+    "HConUCB": (HConUCB, TWO_LEVEL, "terms", "optimal"),
+    "HVarRS": (HVarRS, TWO_LEVEL, "terms", "random"),
+    "HVarMRC": (HVarMRC, TWO_LEVEL, "terms", "max_related_confidence"),
+    "HVarLCR": (HVarLCR, TWO_LEVEL, "terms", "largest_confidence_reduction"),
+}
+
+
+def compare_with_reference(name, present, rounds, refit=None):
+    policy_class, arguments, kind, rule = POLICIES[name]
+    environment = hidden_world(users_per_round=present)
+    extra = {} if kind == "plain" else {"schedule": LogSchedule(2)}
+    more = {} if refit is None else {"refit_every": refit[0], "refit_sweeps": refit[1]}
+    policy = policy_class(
+        environment.catalogue, 4, hidden_dim=2, init_scale=0.1, seed=5, **arguments, **extra, **more
+    )
+    reference = hidden.Hidden(
+        environment.catalogue.arm_features.numpy(),
+        weights(environment.catalogue),
+        policy.hidden.numpy(),
+        4,
+        kind,
+        rule,
+        **arguments,
+    )
+    visitors, log = [], []
+    for _ in range(rounds):
+        played = play_round(policy, environment)
+        users = played.context.users
+        visitors.append(users.tolist())
+        asked = []
+        for question, _ in played.dialogue:
+            rows = torch.arange(len(users))[question.rows]
+            things = question.terms
+            if things is None:
+                things = played.context.arms[rows].gather(1, question.positions[:, None]).squeeze(1)
+            asked.append(sorted(zip(users[rows].tolist(), things.tolist(), strict=True)))
+        log.append((sorted(zip(users.tolist(), played.arm_ids.tolist(), strict=True)), asked))
+    more = (
+        {}
+        if refit is None
+        else {"refit_every": refit[0], "sweeps": refit[1], "hidden_ridge": 0.6, "term_ridge": 0.6}
+    )
+    expected = hidden.play(
+        reference, NumpyWorld(environment, policy), visitors, lambda t: 2 * np.floor(np.log(t)), **more
+    )
+    assert log == expected
+    np.testing.assert_allclose(policy.hidden, reference.V, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        policy.coefficients(), [reference.theta(u) for u in range(4)], rtol=1e-7, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("present", [None, 1, 3], ids=["everyone", "one a round", "some absent"])
+@pytest.mark.parametrize("name", POLICIES)
+def test_policy_equals_reference(name, present):
+    compare_with_reference(name, present, 22 if present is None else 50)
+
+
+@pytest.mark.parametrize("present", [None, 1], ids=["everyone", "one a round"])
+@pytest.mark.parametrize("name", ["HLinUCB", "HArmCon", "HConUCB"])
+def test_refit_equals_reference(name, present):
+    compare_with_reference(name, present, 20 if present is None else 40, refit=(6, 2))
+
+
+@pytest.mark.parametrize(
+    ("with_hidden", "without"), [(HLinUCB, LinUCB), (HConUCB, ConUCB), (HArmCon, ArmCon), (HVarLCR, VarLCR)]
+)
+def test_hidden_dimension_0_is_the_policy_without_hidden_features(with_hidden, without):
+    worlds = small_world(), small_world()
+    policies = with_hidden(worlds[0].catalogue, 7, hidden_dim=0), without(worlds[1].catalogue, 7)
+    assert decisions(policies[0], worlds[0]) == decisions(policies[1], worlds[1])
+    torch.testing.assert_close(policies[0].coefficients(), policies[1].coefficients(), **ALGEBRA)
+
+
+def test_refit_with_hidden_dimension_0_changes_nothing():
+    worlds = small_world(), small_world()
+    policies = HConUCB(worlds[0].catalogue, 7, hidden_dim=0, refit_every=4), ConUCB(worlds[1].catalogue, 7)
+    assert decisions(policies[0], worlds[0]) == decisions(policies[1], worlds[1])
+
+
+def test_hconucb_without_conversation_is_hlinucb_at_the_arm_levels_values():
+    worlds = hidden_world(), hidden_world()
+    silent = HConUCB(
+        worlds[0].catalogue, 4, hidden_dim=2, mix=0.3, alpha=0.4, term_alpha=0.0, schedule=NoConversation()
+    )
+    plain = HLinUCB(worlds[1].catalogue, 4, hidden_dim=2, ridge=0.7, weight=0.3, alpha=0.3 * 0.4)
+    assert decisions(silent, worlds[0], 60) == decisions(plain, worlds[1], 60)
+    torch.testing.assert_close(silent.hidden, plain.hidden, **ALGEBRA)
+
+
+def test_key_term_features_follow_the_hidden_features():
+    world = hidden_world()
+    policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
+    decisions(policy, world, 10)
+    P = torch.from_numpy(weights(world.catalogue))
+    phi = torch.cat((world.catalogue.arm_features, policy.hidden), 1)
+    torch.testing.assert_close(policy.term_features(), (P / P.sum(0)).T @ phi, **ALGEBRA)
+
+
+def test_only_arms_of_the_key_term_or_shown_are_touched():
+    """Inverses are computed, and features changed, for those arms and no others."""
+    world = hidden_world(arms=60)
+    policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
+    refreshed = []
+    original = policy.hidden_model.refresh
+    policy.hidden_model.refresh = lambda who: (refreshed.append(set(who.tolist())), original(who))
+    for _ in range(10):
+        refreshed.clear()
+        before = policy.hidden.clone()
+        played = play_round(policy, world)
+        expected = [set(world.catalogue.arms_of(q.terms).target.tolist()) for q, _ in played.dialogue]
+        expected.append(set(played.arm_ids.tolist()))
+        assert refreshed == expected
+        moved = (policy.hidden != before).any(1).nonzero().flatten().tolist()
+        assert set(moved) <= set().union(*expected)
+
+
+# Each step decreases its own objective.
+
+
+def test_theta_steps_never_increase_their_objectives():
+    """theta~ and theta minimise their ridge objectives over what they were fed, v as it was then."""
+    world = hidden_world()
+    policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1, mix=0.4, term_ridge=0.7)
+    everyone = slice(0, 4)
+    fed = {"arm": [], "term": []}
+    for model, name in ((policy.arm_model, "arm"), (policy.term_model, "term")):
+
+        def update(who, features, targets, model=model, name=name, original=model.update):
+            ids = torch.arange(4)[who]
+            fed[name] += list(zip(ids.tolist(), features.clone(), targets.clone(), strict=True))
+            before = policy.answer_theta(everyone) if name == "term" else policy.theta(everyone)
+            centre = None if name == "term" else policy.centre(everyone)
+            original(who, features, targets)
+            after = policy.answer_theta(everyone) if name == "term" else policy.theta(everyone)
+            for user in ids.tolist():
+
+                def objective(theta, user=user):
+                    errors = sum((x @ theta - y) ** 2 for u, x, y in fed[name] if u == user)
+                    shift = theta if centre is None else theta - centre[user]
+                    return model.weight * errors + model.ridge * shift @ shift
+
+                assert objective(after[user]) <= objective(before[user]) * (1 + 1e-12)
+                nudge = (
+                    1e-3
+                    * torch.randn(len(after[user]), generator=torch.Generator().manual_seed(user)).double()
+                )
+                assert objective(after[user]) <= objective(after[user] + nudge)
+
+        model.update = update
+    decisions(policy, world, 12)
+    assert fed["arm"] and fed["term"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_v_step_never_increases_the_error_when_many_answers_on_one_key_term_arrive_at_once(seed, scale):
+    """sum (phi~^T theta~ - r~)^2 + hidden_ridge sum |v|^2 of a batch of answers, at any size of theta~.
+
+    Updating all arms at once by their own least squares (weights p^2) fails this: it overshoots.
+    """
+    users = 50
+    world = hidden_world(users=users, terms=3, max_terms=1, arms=12, seed=seed)
+    policy = HConUCB(world.catalogue, users, hidden_dim=2, init_scale=0.5, hidden_ridge=0.1, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    theta = scale * torch.randn(users, policy.arm_model.dim, generator=generator).double()
+    answer = torch.randn(users, generator=generator).double()
+    term = torch.zeros(users, dtype=torch.int64)
+
+    def objective():
+        error = (policy.term_features()[term] * theta).sum(1) - answer
+        return float(error.square().sum() + 0.1 * policy.hidden.square().sum())
+
+    before = objective()
+    residual = answer - (policy.term_features()[term] * theta).sum(1)
+    policy._learn_hidden(world.catalogue.arms_of(term), theta, residual)
+    assert objective() < before
+
+
+def test_hidden_features_minimise_what_their_arms_were_told():
+    """v-step: C v = d, so no v does better on the sum that C and d stand for."""
+    world = hidden_world()
+    policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
+    decisions(policy, world, 15)
+    seen = policy.hidden_model.count > 0
+    assert 5 < int(seen.sum())
+    solved = torch.linalg.solve(policy.hidden_model.gram, policy.hidden_model.moment)
+    torch.testing.assert_close(policy.hidden[seen], solved[seen], **ALGEBRA)
+    fresh = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1).hidden
+    torch.testing.assert_close(policy.hidden[~seen], fresh[~seen], **EXACT)
+
+
+def test_refit_of_hlinucb_decreases_the_training_objective_sweep_by_sweep():
+    world = hidden_world(noise=0.3)
+    policy = HLinUCB(world.catalogue, 4, hidden_dim=2, refit_every=10**6, ridge=0.5, hidden_ridge=0.4)
+    decisions(policy, world, 40)
+    users, arms, rewards = policy.rewards.entries()
+
+    def objective():
+        theta = policy.coefficients()
+        phi = torch.cat((world.catalogue.arm_features, policy.hidden), 1)
+        error = (phi[arms] * theta[users]).sum(1) - rewards
+        seen = policy.hidden[arms.unique()]
+        return float(error.square().sum() + 0.5 * theta.square().sum() + 0.4 * seen.square().sum())
+
+    values = []
+    for _ in range(12):
+        policy.refit()
+        values.append(objective())
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(values))
+    assert values[-1] < 0.97 * values[0]
+
+
+# The log.
+
+
+@pytest.mark.parametrize("policy_class", [HLinUCB, HArmCon, HConUCB])
+def test_a_policy_with_a_log_is_saved_and_continues_exactly(policy_class):
+    world = hidden_world(users_per_round=2)
+    policy = policy_class(world.catalogue, 4, hidden_dim=2, refit_every=7)
+    decisions(policy, world, 17)
+    state = copy.deepcopy(policy.state_dict())
+    assert len(state["rewards.users"]) == policy.rewards.length >= 34
+    twin = policy_class(world.catalogue, 4, hidden_dim=2, refit_every=7)
+    twin.load_state_dict(state)
+    other = copy.deepcopy(world)
+    assert decisions(policy, world, 20) == decisions(twin, other, 20)
+    for name, value in policy.state_dict().items():
+        torch.testing.assert_close(twin.state_dict()[name], value, **EXACT)
+
+
+def test_the_log_holds_every_observation_in_order():
+    world = hidden_world()
+    policy = HConUCB(world.catalogue, 4, hidden_dim=2, refit_every=5)
+    shown, rewards, terms, answers = [], [], [], []
+    for _ in range(12):
+        played = play_round(policy, world)
+        shown.append(played.arm_ids)
+        rewards.append(played.outcome.reward)
+        terms += [q.terms for q, _ in played.dialogue]
+        answers += [answer for _, answer in played.dialogue]
+    users, items, values = policy.rewards.entries()
+    assert users.tolist() == [0, 1, 2, 3] * 12
+    torch.testing.assert_close(items, torch.cat(shown), **EXACT)
+    torch.testing.assert_close(values, torch.cat(rewards), **EXACT)
+    _, items, values = policy.answers.entries()
+    torch.testing.assert_close(items, torch.cat(terms), **EXACT)
+    torch.testing.assert_close(values, torch.cat(answers), **EXACT)
+
+
+def test_refit_leaves_users_and_arms_never_seen_untouched():
+    world = hidden_world(arms=60)
+    world.visitors = lambda: torch.tensor([0, 2])
+    policy = HConUCB(world.catalogue, 4, hidden_dim=2, refit_every=4)
+    fresh = copy.deepcopy(policy)
+    reset = []
+    original = policy.arm_model.reset
+    policy.arm_model.reset = lambda who: (reset.append(who.tolist()), original(who))
+    decisions(policy, world, 9)
+    assert reset == [[0, 2], [0, 2]]
+    for model in ("arm_model", "term_model"):
+        for name, value in getattr(policy, model).state_dict().items():
+            torch.testing.assert_close(
+                value[[1, 3]], getattr(fresh, model).state_dict()[name][[1, 3]], **EXACT
+            )
+    unseen = policy.hidden_model.count == 0
+    assert unseen.any()
+    torch.testing.assert_close(policy.hidden[unseen], fresh.hidden[unseen], **EXACT)
+
+
+def test_one_level_on_hidden_features_refits_rewards_and_answers_together():
+    class HConLin(ConversationMixin, HLinUCB):
+        pass
+
+    world = hidden_world()
+    policy = HConLin(world.catalogue, 4, hidden_dim=2, estimator=OneLevel(), ridge=0.3, refit_every=10)
+    decisions(policy, world, 9)
+    hidden_before = policy.hidden.clone()
+    policy._refit_users(policy.rewards, policy.answers)
+    phi = torch.cat((world.catalogue.arm_features, hidden_before), 1)
+    M, b = 0.3 * torch.eye(5).double().repeat(4, 1, 1), torch.zeros(4, 5).double()
+    for history, table in ((policy.rewards, phi), (policy.answers, policy.term_features())):
+        for user, item, value in zip(*(e.tolist() for e in history.entries()), strict=True):
+            M[user] += torch.outer(table[item], table[item])
+            b[user] += value * table[item]
+    torch.testing.assert_close(policy.arm_model.gram, M, **ALGEBRA)
+    torch.testing.assert_close(policy.coefficients(), torch.linalg.solve(M, b), **ALGEBRA)
+
+
+# The split.
+
+
+def test_policies_see_the_observed_features_and_rewards_come_from_all():
+    world, whole = small_world(hidden=2), small_world()
+    full, shown = whole.catalogue.arm_features, world.catalogue.arm_features
+    assert shown.shape == (60, 4)
+    columns = [int((full == shown[:, [j]]).all(0).nonzero()) for j in range(4)]
+    assert len(set(columns)) == 4 and columns == sorted(columns)
+    torch.testing.assert_close(
+        world.catalogue.term_features, whole.catalogue.term_features[:, columns], **EXACT
+    )
+    context = world.observe()
+    torch.testing.assert_close(context.arms, whole.observe().arms, **EXACT)
+    torch.testing.assert_close(world.expected(context), whole.expected(whole.observe()), **ALGEBRA)
+    assert world.preferences() is None
+    others = {tuple(small_world(hidden=2, data_seed=s).catalogue.arm_features[0].tolist()) for s in range(4)}
+    assert len(others) == 4
+
+
+def test_hidden_diagnostics_are_logged():
+    world = hidden_world()
+    policy = HConUCB(world.catalogue, 4, hidden_dim=2, refit_every=3)
+    before = policy.hidden.clone()
+    decisions(policy, world, 2)
+    played = play_round(policy, world)
+    details = policy.diagnostics(played.context)
+    assert {
+        "width/arm",
+        "width/term",
+        "width/hidden",
+        "hidden/last_change",
+        "hidden/features",
+    } <= details.keys()
+    assert float(details["hidden/refit_seconds"]) > 0
+    assert not torch.equal(details["hidden/features"], before)
+    expected = torch.stack(
+        [
+            torch.stack([(t @ torch.linalg.inv(policy.hidden_model.gram[a]) @ t).sqrt() for a in arms])
+            for t, arms in zip(policy.coefficients()[:, 3:], played.context.arms, strict=True)
+        ]
+    )
+    torch.testing.assert_close(details["width/hidden"], expected.mean(), **ALGEBRA)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: HLinUCB(c, 4, hidden_dim=-1), "hidden_dim must be at least 0, got -1"),
+        (
+            lambda c: HLinUCB(c, 4, init_scale=0.0),
+            "init_scale must be above 0, got 0.0: .* nothing would ever be learned",
+        ),
+        (lambda c: HConUCB(c, 4, init_scale=-1.0), "init_scale must be above 0, got -1.0"),
+        (lambda c: HLinUCB(c, 4, refit_every=0), "refit_every must be at least 1, got 0"),
+        (lambda c: HLinUCB(c, 4, refit_sweeps=0), "refit_sweeps must be at least 1, got 0"),
+        (lambda c: HLinUCB(c, 4, hidden_alpha=-0.1), "hidden_alpha must be a number of at least 0, got -0.1"),
+        (lambda c: HLinUCB(c, 4, hidden_ridge=0.0), "ridge must be above 0"),
+        (lambda c: HLinUCB(c, 4).refit(), "there is no log to refit from: build the policy with refit_every"),
+        (lambda c: HConUCB(c, 4, ridge=1.0), "ridge must not be given"),
+        (lambda c: small_world(hidden=6), "hidden must be from 0 to 5, below the number of features, got 6"),
+        (
+            lambda c: small_world(hidden=-1),
+            "hidden must be from 0 to 5, below the number of features, got -1",
+        ),
+    ],
+)
+def test_values_out_of_range_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(hidden_world().catalogue)
+
+
+def test_a_refit_needs_the_catalogues_features():
+    world = hidden_world()
+    context = world.observe()
+    own = Context(context.users, context.arms, context.arm_features)
+    policy = HLinUCB(world.catalogue, 4, refit_every=5)
+    with pytest.raises(ValueError, match="a refit needs the catalogue's features"):
+        policy.update(own, torch.zeros(4, dtype=torch.int64), torch.ones(4).double())
