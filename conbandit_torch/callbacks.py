@@ -163,6 +163,10 @@ class ProgressBar(Callback):
             speed=f"{speed:,.0f} rounds/s",
         )
 
+    def on_end(self, simulation: Simulation) -> None:
+        """Make room for the next."""
+        self._bars.remove_task(self._task)
+
 
 def progress_bars(**kwargs: Any) -> Progress:
     """Bars for `ProgressBar`, to be used as a context manager."""

@@ -60,7 +60,7 @@ class Catalogue(nn.Module):
         term_names: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
-        features = torch.as_tensor(arm_features)
+        features = torch.tensor(arm_features) if isinstance(arm_features, np.ndarray) else arm_features
         if features.ndim != 2 or 0 in features.shape:
             raise ValueError(f"arm_features must be [N, D], got shape {list(features.shape)}")
         if not features.is_floating_point():
@@ -72,7 +72,10 @@ class Catalogue(nn.Module):
 
         if weights is None:
             weights = features.new_zeros(len(features), 0)
-        edges = torch.as_tensor(weights).to_sparse_coo().coalesce()
+        weights = torch.as_tensor(weights)
+        if weights.ndim != 2:
+            raise ValueError(f"weights must be [N, K], got shape {list(weights.shape)}")
+        edges = weights.to_sparse_coo().coalesce()
         arms, terms = edges.indices()
         self.num_arms, self.num_terms = edges.shape
         w = edges.values().to(features)

@@ -28,21 +28,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--out", type=Path, metavar="DIR", help="folder for the results (default: a new one)")
     options, rest = parser.parse_known_args(arguments)
 
-    # Imported here, so that --help does not wait for torch.
-    from conbandit_torch.config_errors import ConfigError
-
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     try:
-        return _run(options, _overrides(rest), console)
-    except ConfigError as error:
-        console.print(f"conbandit: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 2
+        return _run(options, rest, console)
     except KeyboardInterrupt:
         console.print("conbandit: interrupted; what had finished is kept", style="red")
         return 130
 
 
-def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> int:
+def _run(options: argparse.Namespace, rest: list[str], console: Console) -> int:
+    # Imported here, so that --help does not wait for torch.
+    from conbandit_torch.config_errors import ConfigError
+
+    try:
+        _run_experiment(options, _overrides(rest), console)
+    except ConfigError as error:
+        problem = str(error)
+    except OSError as error:
+        problem = f"{error.filename or options.out or 'runs'}: {error.strerror or error}"
+    else:
+        return 0
+    console.print(f"conbandit: {problem}", style="red", soft_wrap=True)
+    return 2
+
+
+def _run_experiment(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> None:
     from conbandit_torch.config import load
     from conbandit_torch.runner import results_folder, run
     from conbandit_torch.tables import summary_table
@@ -54,13 +64,9 @@ def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     experiment = load(options.config, overrides)
     folder = results_folder(options.out, options.config)
     rows = run(experiment, folder, console)
-    Console().print(summary_table(rows, experiment))
-    Console().print(
-        f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}",
-        highlight=False,
-        soft_wrap=True,
-    )
-    return 0
+    output = Console(markup=False, emoji=False, highlight=False)
+    output.print(summary_table(rows, experiment))
+    output.print(f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
 
 
 def _overrides(rest: list[str]) -> list[tuple[str, str]]:

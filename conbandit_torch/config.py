@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from argparse import ArgumentError
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
 from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.config_errors import ConfigError, check_keys, choices, explain, first
+from conbandit_torch.config_errors import ConfigError, arguments_of, check_keys, choices, explain, first
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.loop import Precision
@@ -43,8 +42,14 @@ def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
     policies = {}
     for name, node in config["policies"].items():
         where = f"{path}: policies.{name}"
-        if not isinstance(name, str) or not re.fullmatch(r"[\w.+ -]*\w[\w.+ -]*", name):
-            raise ConfigError(f"{where}: a policy's name is a folder's name: letters, digits, . + - _")
+        if (
+            not isinstance(name, str)
+            or not re.fullmatch(r"[\w+-][\w.+ -]{0,99}", name)
+            or name.endswith(".csv")
+        ):
+            raise ConfigError(
+                f"{where}: a policy's name is a folder's name: at most 100 letters, digits, . + - _"
+            )
         policies[name] = _part(where, node, Bandit, _GIVEN_TO_POLICIES)
     environment = _part(f"{path}: environment", config["environment"], Environment, _GIVEN_TO_ENVIRONMENTS)
     return Experiment(str(path), environment=environment, policies=policies, **settings)
@@ -53,7 +58,7 @@ def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
 def build_environment(experiment: Experiment, seed: int) -> Environment:
     """The experiment's environment; errors of its constructor name the file."""
     part = experiment.environment
-    takes_seed = "seed" in inspect.signature(resolve_name(part["class_path"])).parameters
+    takes_seed = "seed" in arguments_of(resolve_name(part["class_path"]))
     given = {"seed": seed} if takes_seed else {}  # a recorded environment has nothing to draw
     environment: Environment = _instantiate(
         f"{experiment.source}: environment", part, Environment, _GIVEN_TO_ENVIRONMENTS, given
@@ -71,18 +76,16 @@ def build_policy(experiment: Experiment, name: str, environment: Environment, se
 
 def parse_seeds(value: Any) -> list[int]:
     """Seeds from `3`, `"0,1,2"`, `"0-9"` or a list of those."""
-    if isinstance(value, bool) or not isinstance(value, int | str | list):
-        raise ValueError
-    if isinstance(value, list):
-        seeds = [seed for item in value for seed in parse_seeds(item)]
-    elif isinstance(value, int):
-        seeds = [value]
-    else:
-        seeds = []
-        for item in value.split(","):
-            first, _, last = item.strip().partition("-")
-            seeds.extend(range(int(first), int(last or first) + 1))
-    if not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
+    seeds: list[int] = []
+    for item in value if isinstance(value, list) else str(value).split(","):
+        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", str(item))
+        if found is None or isinstance(item, bool):
+            raise ValueError
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last - first >= 100_000:
+            raise ValueError
+        seeds.extend(range(first, last + 1))
+    if not seeds or len(set(seeds)) != len(seeds):
         raise ValueError
     return seeds
 
@@ -114,6 +117,8 @@ def _read(path: Path) -> Any:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not a text file in UTF-8 ({error.reason})") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid YAML: nested too deeply") from None
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise ConfigError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(config, dict):
@@ -131,8 +136,8 @@ def _unshared(node: Any) -> Any:
 def _override(config: dict[str, Any], key: str, text: str) -> None:
     """Set `config[a][b][c]` for the dotted key a.b.c."""
     try:
-        value = yaml.load(text, _Loader)
-    except yaml.YAMLError:
+        value = text if key == "seeds" else yaml.load(text, _Loader)  # YAML reads 1:30 as 90
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
     *parents, last = key.split(".")
     node = config
@@ -156,8 +161,11 @@ def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     seeds = given.pop("seeds", 0)
     try:
         settings: dict[str, Any] = parser.parse_object(given).as_dict()
+        if None in given.values():
+            raise TypeError
     except (ArgumentError, TypeError) as error:
         key = first(r'Parser key "([^"]+)"', str(error)) or first(r"Key \"(\w+)\"", str(error))
+        key = key or next((name for name in given if given[name] is None), "")
         expected = {
             "precision": f"one of {', '.join(get_args(Precision))}",
             "accelerator": "a name such as cpu or cuda",
@@ -187,13 +195,36 @@ def _part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     check_keys(node, where, required=("class_path",), optional=("init_args",))
     if not isinstance(node["class_path"], str):
         raise ConfigError(f"{where}.class_path: expected a class, got {node['class_path']!r}")
+    if not isinstance(node.get("init_args") or {}, dict):
+        raise ConfigError(f"{where}.init_args: expected arguments by name, got {node['init_args']!r}")
     node = {key: value for key, value in node.items() if value is not None}
+    _import_classes(where, node)
     try:
         parsed = _parser(base, skip).parse_object({"part": node})
     except (ArgumentError, TypeError, ValueError, ImportError, AttributeError) as error:
         raise ConfigError(explain(where, str(error), base, skip)) from None
-    resolved: dict[str, Any] = parsed.part.as_dict()
+    resolved: dict[str, Any] = {"init_args": {}} | parsed.part.as_dict()
+    defaults = arguments_of(resolve_name(resolved["class_path"]), skip)
+    for key, value in resolved["init_args"].items():
+        if value is None and defaults[key] is not None:
+            raise ConfigError(
+                f"{where}.init_args.{key}: expected a value such as {defaults[key]!r}, got null"
+            )
     return resolved
+
+
+def _import_classes(where: str, node: Any) -> None:
+    """Import what `class_path` names anywhere in the node: an error in one's own module is told as it is."""
+    if not isinstance(node, dict):
+        return
+    path = node.get("class_path")
+    if isinstance(path, str) and "." in path:
+        try:
+            resolve_name(path)
+        except Exception as error:
+            raise ConfigError(f"{where}.class_path: {path}: {type(error).__name__}: {error}") from None
+    for key, value in node.items():
+        _import_classes(f"{where}.{key}", value)
 
 
 def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], given: dict[str, Any]) -> Any:
@@ -202,7 +233,7 @@ def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], g
     def make(cls: type, *args: Any, **init: Any) -> Any:
         try:
             return cls(*args, **init, **(given if issubclass(cls, base) else {}))
-        except (ValueError, TypeError) as error:
+        except Exception as error:
             failures.append(error)  # jsonargparse would bury it in a report of its own
             raise
 
@@ -211,5 +242,7 @@ def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], g
         return parser.instantiate(
             parser.parse_object({"part": part}), instantiators=[(make, object, True)]
         ).part
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"{where}: {failures[0] if failures else error}") from None
+    except Exception as error:
+        cause = failures[0] if failures else error
+        kind = "" if isinstance(cause, ValueError | TypeError) else f"{type(cause).__name__}: "
+        raise ConfigError(f"{where}: {kind}{cause}") from None

@@ -29,6 +29,14 @@ def check_keys(node: Mapping[str, Any], where: str, required: Iterable[str], opt
             raise ConfigError(f"{where}: the key {key!r} is missing; it needs {', '.join(required)}")
 
 
+def arguments_of(cls: type, skip: set[str] | None = None) -> dict[str, Any]:
+    """The arguments that a config may give the class, with their defaults; through `**kwargs` too."""
+    parser = ArgumentParser()
+    parser.add_class_arguments(cls, skip=skip)
+    defaults: dict[str, Any] = parser.get_defaults().as_dict()
+    return defaults
+
+
 def explain(where: str, message: str, base: type, skip: set[str]) -> str:
     """One line out of jsonargparse's nested report."""
     keys = [key for key in re.findall(r'Parser key "([^"]+)"', message) if key != "part"]
@@ -36,30 +44,33 @@ def explain(where: str, message: str, base: type, skip: set[str]) -> str:
     classes = re.findall(r"Problem with given class_path '([^']+)'", message)
     if option := first(r"Option '([^']+)' is not accepted", message):
         cls = resolve_name(classes[-1])
-        parameters = ArgumentParser()
-        parameters.add_class_arguments(cls, skip=skip)
-        known = parameters.get_defaults().as_dict()
+        known = arguments_of(cls, skip)
         return f"{place}.init_args: {cls.__name__} has no argument {option!r}{choices(option, known)}"
     if missing := first(r"the following arguments are required: (.+)", message):
         return f"{place}.init_args: {classes[-1].rpartition('.')[2]} needs the argument {missing!r}"
+    got = (first(r"Got value: (.+)", message) or first(r"Given value: (.+)", message)).partition(
+        ". Got value"
+    )[0]
+    if values := first(r"Expected a typing.Literal\[(.+?)\]", message):
+        return f"{place}: expected one of {values}, got {got!r}"
     # The innermost kinds that would do: classes of ours, and plain ones such as float.
     kinds = re.findall(r"<class '([\w.]+)'>", (re.findall(r"Subtypes: \[(.*)\]", message) or [""])[-1])
     ours = next((resolve_name(kind) for kind in kinds if "." in kind), base)
     plain = [kind for kind in kinds if "." not in kind and kind != "NoneType"]
-    if name := first(r"Expected a dot import path string: (\S+)", message):
-        valid = _subclasses(ours)
-        if plain:
-            return f"{place}: expected {' or '.join(plain)}, or one of {', '.join(valid)}; got {name!r}"
-        return f"{place}: unknown class {name!r}{choices(name, valid)}; your own is named module.Class"
     if found := re.search(r"Import path (\S+) does not correspond to a subclass of (\w+)", message):
         return f"{place}: {found[1]} is no {found[2]}{choices(found[1], _subclasses(ours))}"
     if name := first(r"(No module named '[^']+'|module '[^']+' has no attribute '[^']+')", message):
         return f"{place}.class_path: {name}"
+    if re.search("Expected a dot import path|Not a valid subclass|is abstract", message):
+        name = first(r"Expected a dot import path string: (\S+)", message) or got
+        valid = _subclasses(ours)
+        if plain:
+            return f"{place}: expected {' or '.join(plain)}, or one of {', '.join(valid)}; got {name!r}"
+        return f"{place}: unknown class {name!r}{choices(name, valid)}; your own is named module.Class"
     expected = re.findall(r"Expected a <class '(\w+)'>", message)
-    expected = list(dict.fromkeys(kind for kind in expected if kind != "NoneType")) or ["another value"]
-    got = (first(r"Got value: (.+)", message) or first(r"Given value: (.+)", message)).partition(
-        ". Got value"
-    )[0]
+    expected = list(dict.fromkeys(kind for kind in expected if kind != "NoneType"))
+    if not expected:
+        return f"{place}: {' '.join(message.split())}"
     return f"{place}: expected {' or '.join(expected)}, got {got}"
 
 
@@ -73,9 +84,9 @@ def _subclasses(base: type) -> list[str]:
     ]
 
 
-def choices(given: str, known: Iterable[str]) -> str:
+def choices(given: Any, known: Iterable[str]) -> str:
     """What could have been meant, and what is valid."""
-    known = list(known)
+    known = [str(key) for key in known]
     close = difflib.get_close_matches(str(given), known, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     return f"{hint}; valid: {', '.join(known)}" if known else hint

@@ -41,8 +41,13 @@ class Experiment:
         return yaml.safe_dump(config, sort_keys=False)
 
     def hparams(self, policy: str, seed: int) -> dict[str, Any]:
-        """The policy's arguments, flat."""
-        return {"policy": policy, "seed": seed} | _flat(self.policies[policy]["init_args"])
+        """The policy's arguments, flat; `-` for those that only other policies have.
+
+        TensorBoard takes the columns of its table from one run, so all runs must have the same.
+        """
+        flat = {name: _flat(part["init_args"]) for name, part in self.policies.items()}
+        every = dict.fromkeys(key for arguments in flat.values() for key in arguments)
+        return {"policy": policy, "seed": seed} | {key: flat[policy].get(key, "-") for key in every}
 
 
 def _flat(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -36,6 +36,9 @@ Precision = Literal["32-true", "64-true"]
 class Simulation:
     """Plays many rounds of one policy in one environment, and tells its callbacks.
 
+    Both are converted, in place, to the precision and moved to the device; the environment starts at its
+    first round, while a policy that has learned before goes on from there.
+
     Args:
         policy: who decides.
         environment: who answers.
@@ -58,8 +61,10 @@ class Simulation:
         accelerator: str = "cpu",
     ) -> None:
         for name, value in {"rounds": rounds, "log_every": log_every}.items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
+        if precision not in get_args(Precision):
+            raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, got {precision!r}")
         if environment.length is not None and rounds > environment.length:
             raise ValueError(
                 f"rounds is {rounds}, but {type(environment).__name__} holds {environment.length}"
@@ -69,6 +74,14 @@ class Simulation:
                 f"the policy was built for {policy.num_users} users, the environment has "
                 f"{environment.num_users}"
             )
+        known, real = policy.catalogue.arm_features, environment.catalogue.arm_features
+        if known is not real and not torch.equal(known, real):
+            raise ValueError("the policy was built for another catalogue than the environment's")
+        if precision == "64-true" and real.dtype != torch.float64:
+            raise ValueError(
+                f"precision is 64-true, but the environment's data are {real.dtype} (an earlier simulation "
+                "converts them in place): build a new environment and policy"
+            )
         self.rounds, self.log_every, self.callbacks = rounds, log_every, tuple(callbacks)
         from lightning.fabric import Fabric  # takes seconds to import, and only a run needs it
 
@@ -77,6 +90,7 @@ class Simulation:
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
         self.fabric.to_device(self.environment)
         self.fabric.to_device(self.policy)
+        self.environment.reset()
         self.metrics = Metrics(self.environment)
         self.round = 0
         self.records: list[Record] = []
@@ -84,6 +98,8 @@ class Simulation:
     @torch.no_grad()
     def run(self) -> list[Record]:
         """Play all rounds; returns the records, which `self.records` keeps too."""
+        if self.round:
+            raise RuntimeError("this simulation has run already: build a new one")
         try:
             self._play()
         except BaseException as error:

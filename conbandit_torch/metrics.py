@@ -99,8 +99,8 @@ class Metrics:
 
 def _theta_error(policy: Bandit, environment: Environment) -> float | None:
     estimate, truth = policy.coefficients(), environment.preferences()
-    if estimate is None or truth is None:
-        return None
+    if estimate is None or truth is None or estimate.shape != truth.shape:
+        return None  # a policy with features of its own has no counterpart of theta_*
     return float((estimate - truth).norm(dim=1).mean())
 
 

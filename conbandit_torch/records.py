@@ -40,6 +40,9 @@ class Context:
         *,
         catalogue: Catalogue | None = None,
     ) -> None:
+        for name, ids in {"users": users, "arms": arms}.items():
+            if ids.dtype != torch.int64:
+                raise ValueError(f"Context.{name} must be int64, got {ids.dtype}")
         if users.ndim != 1 or arms.ndim != 2 or len(arms) != len(users) or 0 in arms.shape:
             raise ValueError(
                 "Context needs users [B] and arms [B, A], got shapes "
@@ -52,6 +55,8 @@ class Context:
                 f"Context.arm_features must be [B, A, D] with [B, A] = {list(arms.shape)}, got "
                 f"{list(arm_features.shape)}"
             )
+        if arm_features is not None and not arm_features.isfinite().all():
+            raise ValueError("Context.arm_features holds NaN or infinity")
         if len(users.unique()) != len(users) or int(users.min()) < 0:
             raise ValueError(f"Context.users must be distinct ids from 0 on, got {users.tolist()}")
         num_arms = None if catalogue is None else catalogue.num_arms
@@ -60,7 +65,8 @@ class Context:
                 f"Context.arms must be ids from 0 to {'N' if num_arms is None else num_arms} - 1, "
                 f"got {int(arms.min())} to {int(arms.max())}"
             )
-        self._fill(users, arms, arm_features, catalogue, None, int(users.max()))
+        self._fill(users, arms, arm_features, catalogue, None)
+        self.largest_user, self.largest_arm = int(users.max()), int(arms.max())
 
     @classmethod
     def trusted(cls, users: Tensor, arms: Tensor, catalogue: Catalogue, span: slice | None = None) -> Context:
@@ -72,7 +78,7 @@ class Context:
             catalogue: where features are looked up.
             span: the users as a range, if they are one.
         """
-        return cls.__new__(cls)._fill(users, arms, None, catalogue, span, None)
+        return cls.__new__(cls)._fill(users, arms, None, catalogue, span)
 
     def _fill(
         self,
@@ -81,14 +87,13 @@ class Context:
         arm_features: Tensor | None,
         catalogue: Catalogue | None,
         span: slice | None,
-        largest_user: int | None,
     ) -> Context:
         self.users = users  # [B]
         self.arms = arms  # [B, A]
         self._given = arm_features
         self._catalogue = catalogue
         self._span = span
-        self.largest_user = largest_user
+        self.largest_user = self.largest_arm = -1  # known only of contexts that were checked
         return self
 
     def __len__(self) -> int:
@@ -117,6 +122,8 @@ class Context:
     def take(self, rows: Index) -> Context:
         """The context of some of the rows."""
         span = None
+        if isinstance(rows, slice) and rows.step not in (None, 1):
+            rows = torch.arange(len(self), device=self.users.device)[rows]
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(len(self))
             if stop - start == len(self):
@@ -124,9 +131,7 @@ class Context:
             if self._span is not None:
                 span = slice(self._span.start + start, self._span.start + stop)
         given = None if self._given is None else self._given[rows]
-        return Context.__new__(Context)._fill(
-            self.users[rows], self.arms[rows], given, self._catalogue, span, self.largest_user
-        )
+        return Context.__new__(Context)._fill(self.users[rows], self.arms[rows], given, self._catalogue, span)
 
     def pick(self, positions: Tensor) -> Context:
         """The context with one candidate a row, the one at `positions` [B]."""
@@ -135,9 +140,7 @@ class Context:
         if self._given is not None:
             given = self._given.take_along_dim(column[..., None], 1)
         arms = self.arms.gather(1, column)
-        return Context.__new__(Context)._fill(
-            self.users, arms, given, self._catalogue, self._span, self.largest_user
-        )
+        return Context.__new__(Context)._fill(self.users, arms, given, self._catalogue, self._span)
 
     def blocks(self, width: int) -> Iterator[Context]:
         """This context in runs of rows, so that work arrays of `width` numbers a row stay bounded."""
@@ -152,6 +155,12 @@ class Context:
         """`function` of every block, put together again: [B, ...]."""
         parts = [function(block) for block in self.blocks(width)]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def expect_rows(name: str, tensor: Tensor, rows: int) -> None:
+    """Refuse a tensor that does not hold one value for each of so many rows."""
+    if tensor.shape != (rows,):
+        raise ValueError(f"{name} must be [{rows}], one value a row, got shape {list(tensor.shape)}")
 
 
 @dataclass(frozen=True)
@@ -172,10 +181,15 @@ class Question:
         if (self.terms is None) == (self.positions is None):
             raise ValueError("a Question is either about terms or about positions")
 
-    def __len__(self) -> int:
+    @property
+    def about(self) -> Tensor:
+        """[Q] the key-terms, or the positions, asked about."""
         asked = self.terms if self.terms is not None else self.positions
         assert asked is not None  # __post_init__'s promise, for the type checker
-        return len(asked)
+        return asked
+
+    def __len__(self) -> int:
+        return len(self.about)
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,8 @@ class RidgeRegression(nn.Module):
         self.ridge, self.weight, self.refresh_every = ridge, weight, refresh_every
         like = torch.empty(0) if like is None else like
         eye = torch.eye(dim, dtype=like.dtype, device=like.device)
+        if not ((ridge * eye).isfinite().all() and (eye / (ridge * eye.new_ones(()))).isfinite().all()):
+            raise ValueError(f"ridge is {ridge}: that, or its inverse, is too large for {like.dtype}")
         self.register_buffer("gram", (ridge * eye).repeat(num_models, 1, 1))
         self.register_buffer("inverse", (eye / ridge).repeat(num_models, 1, 1))
         self.register_buffer("moment", like.new_zeros(num_models, dim))

@@ -45,7 +45,8 @@ def results_folder(out: Path | None, source: Path) -> Path:
 
 def run(experiment: Experiment, folder: Path, console: Console) -> list[dict[str, Any]]:
     """All jobs; returns the rows of `summary.csv`, which is written after every job."""
-    # Build everything once before anything runs: a bad last policy must not cost hours of good ones.
+    # Try everything once before anything runs: a bad last policy must not cost hours of good ones.
+    _check_accelerator(experiment)
     environment = build_environment(experiment, experiment.seeds[0])
     if environment.length is not None and experiment.rounds > environment.length:
         raise ConfigError(
@@ -54,6 +55,7 @@ def run(experiment: Experiment, folder: Path, console: Console) -> list[dict[str
         )
     for name in experiment.policies:
         build_policy(experiment, name, environment, experiment.seeds[0])
+    folder.mkdir(parents=True, exist_ok=True)
     rows = []
     with progress_bars(console=console, transient=True) as bars:
         for name in experiment.policies:
@@ -64,6 +66,15 @@ def run(experiment: Experiment, folder: Path, console: Console) -> list[dict[str
                 regret, seconds = rows[-1]["cumulative_regret"], rows[-1]["seconds"]
                 console.print(f"{job}: regret {regret:.2f} per user, {seconds:.1f} s", highlight=False)
     return rows
+
+
+def _check_accelerator(experiment: Experiment) -> None:
+    from lightning.fabric import Fabric
+
+    try:
+        Fabric(accelerator=experiment.accelerator, devices=1)
+    except Exception as error:  # Lightning has many kinds for this
+        raise ConfigError(f"{experiment.source}: accelerator: {error}") from None
 
 
 def run_job(

@@ -100,7 +100,7 @@ def regret_bound(
     if not 0 < mix <= 0.5:
         raise ValueError(f"Theorem 4 needs mix in (0, 0.5], got {mix}")
     least = 2 * (1 - mix) / (mix * (1 - math.sqrt(mix)) ** 2)
-    if term_ridge < least:
+    if not least <= term_ridge < math.inf:
         raise ValueError(f"Theorem 4 needs term_ridge >= {least:.4g} at mix {mix}, got {term_ridge}")
     if rounds < 1 or dim < 1 or questions <= 0:
         raise ValueError("Theorem 4 needs rounds >= 1, dim >= 1 and questions > 0")

@@ -54,6 +54,7 @@ def test_it_moves_with_to_and_stays_out_of_the_state():
         ((X[0],), r"arm_features must be \[N, D\], got shape \[2\]"),
         ((X.long(),), "arm_features must be floating point, got torch.int64"),
         ((torch.where(X == 5, torch.nan, X),), "arm_features holds NaN or infinity, in rows 3"),
+        ((X, W[0]), r"weights must be \[N, K\], got shape \[2\]"),
         ((X, W[:3]), "N = 4 arms as in arm_features, got 3 rows"),
         ((X, -W), r"weights must be finite and not negative; weights\[0, 0\] is -1.0"),
         ((X, W * torch.inf), "weights must be finite"),
@@ -71,3 +72,10 @@ def test_names_must_fit():
     assert Catalogue(X, W).arm_names[2] == "arm 2"
     with pytest.raises(ValueError, match="term_names must hold 2 names, got 1"):
         Catalogue(X, W, term_names=["rock"])
+
+
+def test_a_numpy_array_is_copied():
+    features = X.numpy().copy()
+    catalogue = Catalogue(features, W)
+    features[:] = 0
+    torch.testing.assert_close(catalogue.arm_features, X, **ALGEBRA)

@@ -111,6 +111,13 @@ def test_a_folder_with_results_is_never_overwritten(tmp_path, capsys):
     assert (out / "summary.csv").read_text() == before
 
 
+def test_odd_folder_names_are_printed_as_they_are(tmp_path, capsys):
+    out = tmp_path / "a[b]c :smile: [/x]"
+    config = write(tmp_path, changed("policies.Lin", "Random"))
+    assert main(["run", str(config), "--rounds", "2", "--seeds", "0", "--out", str(out)]) == 0
+    assert f"Results: {out}/summary.csv" in capsys.readouterr().out.replace("\n", "")
+
+
 def test_without_out_every_run_gets_a_new_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = str(write(tmp_path, GOOD))
@@ -157,6 +164,10 @@ def test_a_class_in_a_file_of_ones_own_is_found(tmp_path):
             "policies.Con: ridge must not be given",
         ),
         (["run", "config.yaml", "--out", "config.yaml"], "--out config.yaml: not a folder"),
+        (["run", "config.yaml", "--out", "config.yaml/x"], "config.yaml/x: Not a directory"),
+        (["run", "config.yaml", "--accelerator", "abacus"], "config.yaml: accelerator: "),
+        (["run", "config.yaml", "--rounds", "2020-13-45"], "--rounds: '2020-13-45' is not a YAML value"),
+        (["run", "no:b:[/x].yaml"], "conbandit: no:b:[/x].yaml: No such file or directory"),
     ],
 )
 def test_mistakes_exit_with_2_and_no_traceback(tmp_path, arguments, message):

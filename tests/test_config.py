@@ -7,7 +7,7 @@ import pytest
 import torch
 import yaml
 
-from conbandit_torch import ConUCB, LogSchedule
+from conbandit_torch import ConUCB, LogSchedule, Synthetic
 from conbandit_torch.config import build_environment, build_policy, load, parse_seeds
 from conbandit_torch.config_errors import ConfigError
 from tests.conftest import GOLDEN
@@ -177,11 +177,11 @@ MISTAKES = {
     ),
     "unknown module": (
         changed("policies.Con.class_path", "nowhere.X"),
-        "policies.Con.class_path: No module named",
+        "policies.Con.class_path: nowhere.X: ModuleNotFoundError: No module named 'nowhere'",
     ),
     "misspelt argument": (
         changed("policies.Con.init_args.alhpa", 1),
-        "policies.Con.init_args: ConUCB has no argument 'alhpa' (did you mean 'alpha'?); valid: mix, ",
+        "policies.Con.init_args: ConUCB has no argument 'alhpa' (did you mean 'alpha'?); valid: alpha, mix, ",
     ),
     "argument of the wrong type": (
         changed("policies.Con.init_args.mix", "half"),
@@ -218,6 +218,49 @@ MISTAKES = {
     "not YAML": ("rounds: [1", "not valid YAML"),
     "not a mapping": ("- 1", "expected a mapping with rounds, environment, policies"),
     "a key twice": ("rounds: 1\nrounds: 2", "the key 'rounds' is given twice"),
+    "rounds null": (changed("rounds", None), "rounds: expected a whole number of at least 1, got None"),
+    "log_every null": (
+        changed("log_every", None),
+        "log_every: expected a whole number of at least 1, got None",
+    ),
+    "seeds of an odd form": (changed("seeds", "0-"), "seeds: expected distinct whole numbers"),
+    "too many seeds": (changed("seeds", "0-99999999999"), "seeds: expected distinct whole numbers"),
+    "abstract policy": (changed("policies.Con.class_path", "Bandit"), "policies.Con: unknown class"),
+    "abstract environment": (changed("environment", "Environment"), "environment: unknown class"),
+    "abstract mixin": (changed("policies.Con", "ArmConversationMixin"), "policies.Con: unknown class"),
+    "abstract rule": (
+        changed("policies.Con.init_args.select", "Selection"),
+        "policies.Con.init_args.select: unknown class 'Selection'; valid: LargestConfidenceReduction, ",
+    ),
+    "number for a schedule": (
+        changed("policies.Con.init_args.schedule", 5),
+        "policies.Con.init_args.schedule: unknown class '5'; valid: LinearSchedule, LogSchedule, NoConversation",
+    ),
+    "a choice that is none": (
+        changed("environment.init_args.feedback", "x"),
+        "environment.init_args.feedback: expected one of 'linear', 'binary', got 'x'",
+    ),
+    "null for a number": (
+        changed("policies.Con.init_args.alpha", None),
+        "policies.Con.init_args.alpha: expected a value such as 0.25, got null",
+    ),
+    "list of arguments": (
+        changed("policies.Con.init_args", [1]),
+        "policies.Con.init_args: expected arguments by name",
+    ),
+    "policy named by a number": (
+        {**GOOD, "policies": {1: "LinUCB"}},
+        "policies.1: a policy's name is a folder's name",
+    ),
+    "policy named like a file": (
+        {**GOOD, "policies": {"summary.csv": "LinUCB"}},
+        "policies.summary.csv: a policy's name is a folder's name",
+    ),
+    "nested too deeply": ("a: " + 5000 * "[", "not valid YAML"),
+    "too many users to hold": (
+        changed("environment.init_args.users", 10**15),
+        "environment: RuntimeError: ",
+    ),
     # refused by a constructor
     "ridge for two levels": (
         changed("policies.Con.init_args.ridge", 1.0),
@@ -258,7 +301,7 @@ def test_mistakes_get_one_line_with_file_and_key(tmp_path, mistake):
     text = str(caught.value)
     assert text.startswith(f"{path}: ")
     assert message in text
-    assert "not valid YAML" in text or "\n" not in text
+    assert "not valid YAML" in text or "RuntimeError" in text or "\n" not in text
 
 
 @pytest.mark.parametrize(
@@ -288,3 +331,21 @@ def test_unreadable_files_are_named(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"bad\.yaml: (not a text file|No such file)"):
         load(path)
+
+
+def test_a_broken_module_of_ones_own_is_told_as_it_is(tmp_path, monkeypatch):
+    (tmp_path / "broken_module.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"policies.Con.class_path: broken_module.X: ZeroDivisionError: "):
+        load(write(tmp_path, changed("policies.Con.class_path", "broken_module.X")))
+
+
+def test_an_environment_that_passes_its_arguments_on_gets_the_seed(tmp_path):
+    part = {"class_path": "tests.test_config.PassedOn", "init_args": GOOD["environment"]["init_args"]}
+    experiment = load(write(tmp_path, changed("environment", part)))
+    assert build_environment(experiment, 7).seed == 7
+
+
+class PassedOn(Synthetic):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)

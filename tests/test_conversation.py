@@ -113,3 +113,21 @@ def test_variants_differ_only_in_their_rule(world):
     twin = small_world()
     by_part = ConUCB(twin.catalogue, 7, select=RandomTerm(), seed=4)
     assert decisions(as_variant, world) == decisions(by_part, twin)
+
+
+def test_conucb_takes_another_estimator(world):
+    policy = ConUCB(world.catalogue, 7, estimator=OneLevel(), ridge=0.3)
+    assert policy.term_model is None and policy.arm_model.ridge == 0.3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"schedule": 5}, "schedule must be a Schedule, got 5"),
+        ({"select": OptimalTerm}, "select must be a Selection, got <class"),
+        ({"estimator": "OneLevel"}, "estimator must be a Estimator, got 'OneLevel'"),
+    ],
+)
+def test_parts_of_another_kind_are_refused(world, arguments, message):
+    with pytest.raises(TypeError, match=message):
+        ConUCB(world.catalogue, 7, **arguments)

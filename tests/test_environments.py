@@ -160,6 +160,14 @@ def test_a_recording_plays_its_pools_and_noise(tmp_path):
         np.testing.assert_allclose(reward, means + arrays["arm_noise"][:, t], rtol=1e-9)
 
 
+def test_a_recording_may_hold_numbers_of_other_types(tmp_path):
+    arrays = recording()
+    arrays |= {"pools": arrays["pools"].astype(">u2"), "theta": arrays["theta"].astype(">f4")}
+    np.savez(tmp_path / "trace.npz", **arrays)
+    context = Recorded(tmp_path / "trace.npz").observe()
+    np.testing.assert_array_equal(context.arms, arrays["pools"][:, 0])
+
+
 def test_a_recording_knows_its_policies_and_its_length():
     world = Recorded(GOLDEN / "conucb_trace.npz")
     assert world.recorded_policies == ["LinUCB", "Arm-Con", "ConUCB", "Var-LCR"]
@@ -182,6 +190,12 @@ def test_a_recording_knows_its_policies_and_its_length():
         ({"pools": np.ones((2, 5, 3))}, "pools must hold integers, got float64"),
         ({"theta": np.full((2, 3), np.nan)}, "theta holds NaN or infinity"),
         ({"W": -np.ones((8, 4))}, r"weights must be finite and not negative.*weights is W"),
+        (
+            {"arms/P": np.ones((2, 5)), "regret/P": np.ones((2, 5))},
+            r"theta_error/P must be \[U, T\] = \[2, 5\], got nothing",
+        ),
+        ({"arms/P": np.ones((2, 4))}, r"arms/P must be \[U, T\] = \[2, 5\]"),
+        ({"theta": np.ones((0, 3))}, r"theta is empty, \[0, 3\]"),
         ({"X": np.array([["a"]])}, "X must hold floating-point numbers"),
     ],
 )

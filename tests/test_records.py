@@ -98,3 +98,64 @@ def test_a_round_can_be_written_down_and_played_again():
         twin.update(played.context, played.arm, played.outcome.reward)
     for name, value in policy.state_dict().items():
         torch.testing.assert_close(twin.state_dict()[name], value, **EXACT)
+
+
+def test_a_slice_with_a_step_takes_every_other_row(world):
+    some = world.observe().take(slice(None, None, 2))
+    assert some.users.tolist() == [0, 2, 4, 6] and some.who.tolist() == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.float64, torch.bool])
+def test_ids_of_another_type_are_refused(world, dtype):
+    users, arms = torch.tensor([0, 1]), torch.tensor([[0, 1], [2, 3]])
+    with pytest.raises(ValueError, match=f"Context.users must be int64, got {dtype}"):
+        Context(users.to(dtype), arms, catalogue=world.catalogue)
+    with pytest.raises(ValueError, match=f"Context.arms must be int64, got {dtype}"):
+        Context(users, arms.to(dtype), catalogue=world.catalogue)
+
+
+@pytest.mark.parametrize(
+    ("features", "arms", "message"),
+    [
+        (torch.full((1, 2, 6), torch.nan).double(), [[0, 1]], "arm_features holds NaN or infinity"),
+        (
+            torch.zeros(1, 2, 5).double(),
+            [[0, 1]],
+            "must hold 6 features in torch.float64, .* got 5 in torch.float64",
+        ),
+        (torch.zeros(1, 2, 6), [[0, 1]], "must hold 6 features in torch.float64, .* got 6 in torch.float32"),
+        (torch.zeros(1, 2, 6).double(), [[0, 60]], "arms holds 60, but the catalogue's arms go from 0 to 59"),
+    ],
+)
+def test_features_of_ones_own_must_fit_the_catalogue(world, features, arms, message):
+    with pytest.raises(ValueError, match=message):
+        LinUCB(world.catalogue, 7).choose(Context(torch.tensor([0]), torch.tensor(arms), features))
+
+
+def test_one_value_a_row_or_an_error(world):
+    """Nothing is spread over rows silently, and nothing is half learned."""
+    context = world.observe()
+    policy = ConUCB(world.catalogue, 7)
+    before = {name: value.clone() for name, value in policy.state_dict().items()}
+    arm, reward = torch.zeros(7, dtype=torch.int64), torch.ones(7).double()
+    terms = Question(slice(None), terms=arm)
+    for message, call in {
+        r"reward must be \[7\], one value a row, got shape \[1\]": lambda: policy.update(
+            context, arm, reward[:1]
+        ),
+        r"reward must be \[7\].* got shape \[7, 1\]": lambda: policy.update(context, arm, reward[:, None]),
+        r"arm must be \[7\]": lambda: policy.update(context, arm[:3], reward),
+        r"answer must be \[7\]": lambda: policy.listen(context, terms, reward[:1]),
+        r"question must be \[2\]": lambda: policy.listen(
+            context, Question(slice(0, 2), terms=arm), reward[:2]
+        ),
+        r"arm must be \[7\], one value": lambda: world.pull(context, arm[:1]),
+        r"question must be \[7\], one value": lambda: world.answer(
+            context, Question(slice(None), terms=arm[:1])
+        ),
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            call()
+    for name, value in policy.state_dict().items():
+        torch.testing.assert_close(value, before[name], **EXACT)
+    assert int(world.rounds.sum()) == int(world.step) == 0

@@ -128,6 +128,7 @@ def test_refresh_keeps_float32_from_drifting():
     [
         ({"ridge": 0.0}, "ridge must be above 0 and finite, got 0.0"),
         ({"ridge": float("nan")}, "ridge must be above 0"),
+        ({"ridge": 1e-300, "like": torch.empty(0)}, "ridge is 1e-300: that, or its inverse, is too large"),
         ({"weight": -1.0}, "weight must be above 0 and finite, got -1.0"),
         ({"refresh_every": 0}, "refresh_every must be at least 1, got 0"),
     ],

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from conbandit_torch import Callback, ConUCB, LinUCB, Random, Simulation, VarRS, play_round
+from conbandit_torch import Callback, ConUCB, LinearBandit, LinUCB, Random, Simulation, VarRS, play_round
 from tests.conftest import small_world
 
 
@@ -120,8 +120,10 @@ def test_precision_sets_the_dtype():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rounds": 0}, "rounds must be at least 1, got 0"),
-        ({"rounds": 5, "log_every": 0}, "log_every must be at least 1, got 0"),
+        ({"rounds": 0}, "rounds must be a whole number of at least 1, got 0"),
+        ({"rounds": 1.5}, "rounds must be a whole number of at least 1, got 1.5"),
+        ({"rounds": 5, "precision": "16-true"}, "precision must be one of 32-true, 64-true, got '16-true'"),
+        ({"rounds": 5, "log_every": 0}, "log_every must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
@@ -134,3 +136,42 @@ def test_policy_and_environment_must_agree_on_users():
     world = small_world()
     with pytest.raises(ValueError, match="built for 5 users, the environment has 7"):
         Simulation(LinUCB(world.catalogue, 5), world, rounds=1)
+
+
+def test_policy_and_environment_must_share_a_catalogue():
+    world, other = small_world(), small_world(seed=9)
+    with pytest.raises(ValueError, match="built for another catalogue than the environment's"):
+        Simulation(LinUCB(other.catalogue, 7), world, rounds=1)
+
+
+def test_every_simulation_starts_at_the_first_round():
+    world = small_world(users_per_round=3)
+    first, second = (simulate(LinUCB, 15, world).records[-1] for _ in range(2))
+    assert first.cumulative_regret == second.cumulative_regret
+
+
+def test_a_simulation_runs_once():
+    simulation = simulate(LinUCB, 3)
+    with pytest.raises(RuntimeError, match="has run already"):
+        simulation.run()
+
+
+def test_data_rounded_to_float32_are_not_taken_for_float64():
+    world = small_world()
+    Simulation(LinUCB(world.catalogue, 7), world, rounds=1).run()
+    with pytest.raises(
+        ValueError, match="precision is 64-true, but the environment's data are torch.float32"
+    ):
+        Simulation(LinUCB(world.catalogue, 7), world, rounds=1, precision="64-true")
+
+
+def test_a_model_with_features_of_its_own_has_no_theta_error():
+    class Biased(LinUCB):
+        def __init__(self, catalogue, num_users):
+            LinearBandit.__init__(self, catalogue, num_users, dim=catalogue.dim + 1)
+
+        def features(self, context):
+            return torch.nn.functional.pad(context.arm_features, (0, 1), value=1.0)
+
+    record = simulate(Biased).records[-1]
+    assert record.theta_error is None and record.prediction_error > 0

@@ -69,6 +69,11 @@ def test_the_server_shows_every_run_and_its_regret_curve(server, results):
 
 def test_the_server_knows_hyper_parameters_and_config(server):
     assert "config/text_summary" in server("plugin/text/tags")["Con/seed0"]
+    columns = {
+        info["name"]
+        for info in server("plugin/hparams/experiment", request='{"experimentName": ""}')["hparamInfos"]
+    }
+    assert columns >= {"policy", "seed", "alpha", "mix", "schedule", "schedule.questions"}
 
 
 def test_tags_are_stable_and_grouped(results):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Index, Question
+from conbandit_torch.records import Context, Index, Question, expect_rows
 from conbandit_torch.regression import RidgeRegression, dot, weighted_norm
 from conbandit_torch.theory import Alpha, Confidence
 
 
-class Bandit(nn.Module):
+class Bandit(nn.Module, ABC):
     """A policy for many users at once. Four verbs: ask, listen, choose, update.
 
     To write one, implement `scores` and `learn`; leave the verbs alone. All state is buffers, so that
@@ -35,13 +37,13 @@ class Bandit(nn.Module):
         device = catalogue.arm_features.device
         self.register_buffer("rounds", torch.zeros(num_users, dtype=torch.int64, device=device))
 
+    @abstractmethod
     def scores(self, context: Context) -> Tensor:
         """[B, A]: how much each candidate should be shown; the largest is chosen. Implement this."""
-        raise NotImplementedError(f"{type(self).__name__} must implement scores(context) -> [B, A]")
 
+    @abstractmethod
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn that `arm` [B] (positions) earned `reward` [B]. Implement this."""
-        raise NotImplementedError(f"{type(self).__name__} must implement learn(context, arm, reward)")
 
     def ask(self, context: Context) -> Question | None:
         """The next question to put to this round's users, or None. A plain bandit asks nothing."""
@@ -59,6 +61,8 @@ class Bandit(nn.Module):
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and count the round."""
         self._check(context)
+        expect_rows("arm", arm, len(context))
+        expect_rows("reward", reward, len(context))
         self.learn(context, arm, reward)
         self.rounds[context.who] += 1
 
@@ -83,11 +87,23 @@ class Bandit(nn.Module):
         return Stream(self.seed, f"policy/{purpose}")
 
     def _check(self, context: Context) -> None:
-        if context.largest_user is not None and context.largest_user >= self.num_users:
+        if context.largest_user >= self.num_users:
             raise ValueError(
                 f"Context.users holds {context.largest_user}, but {type(self).__name__} was built for "
                 f"num_users={self.num_users}: ids go from 0 to {self.num_users - 1}"
             )
+        if context.largest_arm >= self.catalogue.num_arms:
+            raise ValueError(
+                f"Context.arms holds {context.largest_arm}, but the catalogue's arms go from 0 to "
+                f"{self.catalogue.num_arms - 1}"
+            )
+        if context.has_own_features:
+            own, known = context.arm_features, self.catalogue.arm_features
+            if own.shape[2] != known.shape[1] or own.dtype != known.dtype:
+                raise ValueError(
+                    f"Context.arm_features must hold {known.shape[1]} features in {known.dtype}, as the "
+                    f"catalogue does, got {own.shape[2]} in {own.dtype}"
+                )
 
 
 class LinearBandit(Bandit):
@@ -130,7 +146,7 @@ class LinearBandit(Bandit):
         super().__init__(catalogue, num_users, seed=seed)
         self.alpha = check_alpha("alpha", alpha)
         self.arm_model = RidgeRegression(
-            num_users, dim or catalogue.dim, ridge, weight, like=catalogue.arm_features
+            num_users, catalogue.dim if dim is None else dim, ridge, weight, like=catalogue.arm_features
         )
 
     def features(self, context: Context) -> Tensor:

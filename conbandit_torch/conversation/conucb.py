@@ -30,11 +30,9 @@ class ConUCB(ConversationMixin, LinUCB):
     Args:
         catalogue: arms and key-terms.
         num_users: U.
-        mix: how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
-        term_ridge: weight of the key-term level's penalty.
         alpha: factor of the arm level's width, a number or `Lemma1`.
-        term_alpha: factor of the key-term level's width, a number or `Lemma3`.
-        conversation: `schedule`, `select` and `seed`, as in `ConversationMixin`.
+        conversation: `mix` (0.5), `term_ridge` (1.0), `term_alpha` (0.25, a number or `Lemma3`), `schedule`,
+            `select`, `estimator` and `seed`, as in `ConversationMixin`.
     """
 
     def __init__(
@@ -42,21 +40,10 @@ class ConUCB(ConversationMixin, LinUCB):
         catalogue: Catalogue,
         num_users: int,
         *,
-        mix: float = 0.5,
-        term_ridge: float = 1.0,
         alpha: Alpha = 0.25,
-        term_alpha: Alpha = 0.25,
         **conversation: Any,
     ) -> None:
-        super().__init__(
-            catalogue,
-            num_users,
-            mix=mix,
-            term_ridge=term_ridge,
-            alpha=alpha,
-            term_alpha=term_alpha,
-            **conversation,
-        )
+        super().__init__(catalogue, num_users, alpha=alpha, **conversation)
 
 
 class VarRS(ConUCB):

@@ -29,12 +29,10 @@ class HConUCB(ConversationMixin, HLinUCB):
     Args:
         catalogue: arms, with their observed features, and key-terms.
         num_users: U.
-        mix: how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
-        term_ridge: weight of the key-term level's penalty.
         alpha: factor of the arm level's width.
-        term_alpha: factor of the key-term level's width.
-        rest: `schedule`, `select` and `seed`, as in `ConversationMixin`; `hidden_dim`, `hidden_alpha`,
-            `hidden_ridge`, `init_scale`, `refit_every`, `refit_sweeps`, as in `HLinUCB`.
+        rest: `mix` (0.5), `term_ridge` (1.0), `term_alpha` (0.25), `schedule`, `select`, `estimator`, as in
+            `ConversationMixin`; `hidden_dim`, `hidden_alpha`, `hidden_ridge`, `init_scale`, `refit_every`,
+            `refit_sweeps` and `seed`, as in `HLinUCB`.
     """
 
     def __init__(
@@ -42,21 +40,10 @@ class HConUCB(ConversationMixin, HLinUCB):
         catalogue: Catalogue,
         num_users: int,
         *,
-        mix: float = 0.5,
-        term_ridge: float = 1.0,
         alpha: Alpha = 0.25,
-        term_alpha: Alpha = 0.25,
         **rest: Any,
     ) -> None:
-        super().__init__(
-            catalogue,
-            num_users,
-            mix=mix,
-            term_ridge=term_ridge,
-            alpha=alpha,
-            term_alpha=term_alpha,
-            **rest,
-        )
+        super().__init__(catalogue, num_users, alpha=alpha, **rest)
 
 
 class HVarRS(HConUCB):

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,9 +18,11 @@ from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.estimator import Estimator, TwoLevels
 from conbandit_torch.conversation.schedule import LogSchedule, Schedule
 from conbandit_torch.conversation.selection import OptimalTerm, Selection
-from conbandit_torch.records import EVERY_ROW, Context, Index, Question
+from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows
 from conbandit_torch.regression import RidgeRegression, weighted_norm
 from conbandit_torch.theory import Alpha
+
+PartT = TypeVar("PartT")
 
 
 class AskingMixin(Bandit):
@@ -49,7 +52,7 @@ class AskingMixin(Bandit):
         **base: Any,
     ) -> None:
         super().__init__(catalogue, num_users, **base)
-        self.schedule = LogSchedule() if schedule is None else schedule
+        self.schedule = _checked("schedule", Schedule, LogSchedule() if schedule is None else schedule)
         self.register_buffer("asked", torch.zeros_like(self.rounds))
 
     def ask(self, context: Context) -> Question | None:
@@ -61,19 +64,22 @@ class AskingMixin(Bandit):
             return None
         return self.question(context, EVERY_ROW if len(rows) == len(context) else rows)
 
+    @abstractmethod
     def question(self, context: Context, rows: Index) -> Question:
         """What to ask these rows."""
-        raise NotImplementedError
 
     def listen(self, context: Context, question: Question, answer: Tensor) -> None:
         """Learn from the answers, and count the questions."""
+        self._check(context)
         heard = context.take(question.rows)
+        expect_rows("question", question.about, len(heard))
+        expect_rows("answer", answer, len(heard))
         self.hear(heard, question, answer)
         self.asked[heard.who] += 1
 
+    @abstractmethod
     def hear(self, context: Context, question: Question, answer: Tensor) -> None:
         """Learn from the answers [Q] of the Q rows of `context`."""
-        raise NotImplementedError
 
 
 class ArmConversationMixin(AskingMixin):
@@ -109,9 +115,9 @@ class ConversationMixin(AskingMixin, LinearBandit):
     Args:
         catalogue: arms and key-terms.
         num_users: U.
-        mix: lam of the two-level estimator.
-        term_ridge: lam~ of the two-level estimator.
-        term_alpha: alpha~ of the two-level estimator.
+        mix: lam of the two-level estimator; None: 0.5.
+        term_ridge: lam~ of the two-level estimator; None: 1.0.
+        term_alpha: alpha~ of the two-level estimator; None: 0.25.
         schedule: when to ask; None: `LogSchedule(5)`.
         select: what to ask; None: the class's own rule, `OptimalTerm` unless it says otherwise.
         estimator: how an answer is learned, in place of `TwoLevels(mix, term_ridge, term_alpha)`.
@@ -148,19 +154,20 @@ class ConversationMixin(AskingMixin, LinearBandit):
             raise ValueError(f"{type(self).__name__} asks about key-terms, but the catalogue has none")
         two_levels = {"mix": mix, "term_ridge": term_ridge, "term_alpha": term_alpha}
         given = {name: value for name, value in two_levels.items() if value is not None}
-        if estimator is None:
-            estimator = TwoLevels(**given)  # type: ignore[arg-type]
-        elif given:
+        if estimator is not None and given:
             raise ValueError(
                 f"{', '.join(given)} and estimator are given: the first belong to TwoLevels, so write "
                 "either mix=... or estimator=TwoLevels(mix=...)"
             )
+        if estimator is None:
+            estimator = TwoLevels(**given)  # type: ignore[arg-type]
+        _checked("estimator", Estimator, estimator)
         if "weight" in base:
             raise ValueError("weight must not be given: the estimator sets it")
         arm_ridge, arm_weight = estimator.arm_level(ridge)
         super().__init__(catalogue, num_users, schedule=schedule, ridge=arm_ridge, weight=arm_weight, **base)
         self.estimator = estimator
-        self.select = self.default_select() if select is None else select
+        self.select = _checked("select", Selection, self.default_select() if select is None else select)
         self.term_model = estimator.term_model(self)
 
     @property
@@ -201,3 +208,10 @@ class ConversationMixin(AskingMixin, LinearBandit):
         vectors, model = self.lookahead(block)
         norm = weighted_norm(vectors, model.solve(block.who, vectors))
         return super().diagnostics(context) | {"width/term": norm.mean()}
+
+
+def _checked(name: str, kind: type, part: PartT) -> PartT:
+    """The part, if it is of the kind."""
+    if not isinstance(part, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, got {part!r}")
+    return part

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Literal
 
 import torch
@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Index, Outcome, Question
+from conbandit_torch.records import Context, Index, Outcome, Question, expect_rows
 from conbandit_torch.regression import dot
 
 Feedback = Literal["linear", "binary"]
 
 
-class Environment(nn.Module):
+class Environment(nn.Module, ABC):
     """The users' side of the loop. Three verbs: observe, answer, pull.
 
     Attributes:
@@ -28,6 +28,9 @@ class Environment(nn.Module):
     catalogue: Catalogue
     num_users: int
     length: int | None = None
+
+    def reset(self) -> None:
+        """Back to the first round; every simulation starts with it."""
 
     @abstractmethod
     def observe(self) -> Context:
@@ -118,6 +121,10 @@ class Simulated(Environment):
         """[B] who is here this round; None: everyone."""
         return None
 
+    def reset(self) -> None:
+        """Back to the first round of every user."""
+        self.rounds.zero_()
+
     def observe(self) -> Context:
         """Who is here and which arms they may be shown; the same until `pull` ends the round."""
         users = self.visitors()
@@ -129,6 +136,7 @@ class Simulated(Environment):
     def answer(self, context: Context, question: Question) -> Tensor:
         """[Q] answers, with this round's noise."""
         asked = context.take(question.rows)
+        expect_rows("question", question.about, len(asked))
         rounds = self.rounds[asked.who]
         if question.positions is not None:
             mean = self.expected(asked.pick(question.positions)).squeeze(1)
@@ -139,6 +147,7 @@ class Simulated(Environment):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
+        expect_rows("arm", arm, len(context))
         means = self.expected(context)  # [B, A]
         mean = means.gather(1, arm[:, None]).squeeze(1)
         noise = self.arm_noise(context.users, self.rounds[context.who])
@@ -164,6 +173,8 @@ class Simulated(Environment):
     def _term_mean(self, who: Index, terms: Tensor) -> Tensor:
         """[Q] `sum_a p_{a,k} E[r_a]` (Eq. 4), over all arms of the key-term."""
         theta = self.theta[who]
+        if self.feedback == "linear":  # the average of linear means is linear in the average
+            return (self._world.term_features[terms] * theta).sum(1)
         edges = self._world.arms_of(terms)
         means = (self._world.arm_features[edges.target] * theta[edges.owner]).sum(1)  # [E]
         total = theta.new_zeros(len(terms))
@@ -239,10 +250,16 @@ class Drawn(Simulated):
         """[B] eps~, or a uniform draw."""
         return self._noise("term noise", users, rounds)
 
+    def reset(self) -> None:
+        """Back to the first round."""
+        super().reset()
+        self.step.zero_()
+
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """As `Simulated.pull`; the next round may have other visitors."""
+        outcome = super().pull(context, arm)
         self.step += 1
-        return super().pull(context, arm)
+        return outcome
 
     def _noise(self, purpose: str, users: Tensor, rounds: Tensor) -> Tensor:
         stream = Stream(self.seed, purpose)

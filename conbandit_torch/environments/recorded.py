@@ -22,6 +22,7 @@ _SHAPES = {  # the file's arrays; letters as everywhere, T rounds
     "key_term_noise": "UT",
     "budget": "T",
 }
+_WHOLE = ("pools", "budget")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Recorded(Simulated):
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         arrays = self._read()
-        numbers = {name: torch.from_numpy(arrays[name]) for name in _SHAPES}
+        kinds = {name: np.int64 if name in _WHOLE else np.float64 for name in _SHAPES}
+        numbers = {name: torch.from_numpy(arrays[name].astype(kind)) for name, kind in kinds.items()}
         try:
             catalogue = Catalogue(numbers["X"], numbers["W"])
         except ValueError as error:
@@ -106,7 +108,7 @@ class Recorded(Simulated):
         try:
             with self.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
             raise ValueError(f"{self.path}: not a readable .npz file ({error})") from None
         missing = [name for name in _SHAPES if name not in arrays]
         if missing:
@@ -126,7 +128,9 @@ class Recorded(Simulated):
                         f"{self.path}: {name} must be [{', '.join(letters)}] with {letter} = "
                         f"{sizes[letter]} as in the arrays before it, got {list(array.shape)}"
                     )
-            whole = name in ("pools", "budget")
+            whole = name in _WHOLE
+            if 0 in array.shape:
+                raise ValueError(f"{self.path}: {name} is empty, {list(array.shape)}")
             kind = "integers" if whole else "floating-point numbers"
             if not np.issubdtype(array.dtype, np.integer if whole else np.floating):
                 raise ValueError(f"{self.path}: {name} must hold {kind}, got {array.dtype}")
@@ -138,4 +142,12 @@ class Recorded(Simulated):
                 f"{self.path}: pools must hold arm ids from 0 to {sizes['N'] - 1}, got "
                 f"{pools.min()} to {pools.max()}"
             )
+        shown = (sizes["U"], sizes["T"])
+        for name in [key.removeprefix("arms/") for key in arrays if key.startswith("arms/")]:
+            for kind in ("arms", "regret", "theta_error"):
+                shape = arrays[f"{kind}/{name}"].shape if f"{kind}/{name}" in arrays else "nothing"
+                if shape != shown:
+                    raise ValueError(
+                        f"{self.path}: {kind}/{name} must be [U, T] = {list(shown)}, got {shape}"
+                    )
         return arrays
