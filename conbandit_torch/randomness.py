@@ -91,9 +91,10 @@ class Stream:
     ) -> Tensor:
         """The first `count` distinct values among `size` draws a row, or among more if need be."""
         draws = self.integers(users, rounds, size, population)  # [B, size]
-        # Equal draws become neighbours when sorted, the earliest first.
-        ordered = (draws * size + torch.arange(size, device=draws.device)).sort(1).values
-        value, position = ordered // size, ordered % size
+        # Equal draws become neighbours when sorted, the earliest first: value and position in one number.
+        bits = size.bit_length()
+        ordered = ((draws << bits) + torch.arange(size, device=draws.device)).sort(1).values
+        value, position = ordered >> bits, ordered & ((1 << bits) - 1)
         fresh = torch.ones_like(value, dtype=torch.bool)
         fresh[:, 1:] = value[:, 1:] != value[:, :-1]
         fresh = torch.empty_like(fresh).scatter_(1, position, fresh)  # back in order of drawing

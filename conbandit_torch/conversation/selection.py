@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from conbandit_torch.records import Context
+from conbandit_torch.records import BLOCK_ELEMENTS, Context
 from conbandit_torch.regression import weighted_norm
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class Selection(ABC):
 
     def __call__(self, policy: ConversationMixin, context: Context) -> Tensor:
         """[B] the key-term to ask each row."""
-        width = max(context.arms.shape[1], policy.catalogue.num_terms) * policy.arm_model.dim
+        dim = policy.arm_model.dim
+        width = max(context.arms.shape[1] * dim, dim * dim, policy.catalogue.num_terms)
         return context.map(lambda block: self.scores(policy, block).argmax(1), width)
 
 
@@ -49,7 +50,8 @@ class OptimalTerm(Selection):
         inverse = model.inverse[context.who]  # [B, D, D]
         half = torch.bmm(arms, inverse)  # [B, A, D] P G^-1
         reduction = torch.bmm(half.transpose(1, 2), half)  # [B, D, D] G^-1 P^T P G^-1
-        return _quadratic(reduction, terms) / (1 + _quadratic(inverse, terms))  # Eq. 8
+        gain, spread = _quadratic(torch.cat((reduction, inverse)), terms).chunk(2)
+        return gain / (1 + spread)  # Eq. 8
 
 
 class RandomTerm(Selection):
@@ -118,8 +120,15 @@ class LargestConfidenceReduction(Selection):
 
 
 def _quadratic(matrices: Tensor, terms: Tensor) -> Tensor:
-    """`x~_k^T H_b x~_k` for all rows and key-terms: [B, D, D], [K, D] -> [B, K]."""
-    return (terms @ matrices * terms).sum(-1)
+    """`x~_k^T H_b x~_k` for all rows and key-terms: [B, D, D], [K, D] -> [B, K].
+
+    It is the product of H_b and x~_k x~_k^T, both laid out flat: one large matrix product for all of them,
+    in runs of key-terms so that the outer products stay small.
+    """
+    flat = matrices.flatten(1)
+    runs = terms.split(max(1, BLOCK_ELEMENTS // flat.shape[1]))
+    outer = ((run[:, :, None] * run[:, None, :]).flatten(1) for run in runs)
+    return torch.cat([flat @ products.T for products in outer], dim=1)
 
 
 def _average(
