@@ -11,7 +11,7 @@ from rich.console import Console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code: 0 done, 2 bad input, 130 interrupted."""
+    """Run the command; returns the exit code: 0 done, 1 some runs failed, 2 bad input, 130 interrupted."""
     parser = argparse.ArgumentParser(prog="conbandit", description="Conversational contextual bandits.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
@@ -25,6 +25,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
     run.add_argument("--rounds", metavar="N", help="rounds to play")
     run.add_argument("--seeds", metavar="S", help="for example 0,1,2 or 0-9")
+    run.add_argument("--jobs", type=int, default=1, metavar="J", help="runs at the same time (default: 1)")
+    run.add_argument(
+        "--threads",
+        type=int,
+        metavar="T",
+        help="threads of torch in a run (default: 1 if J > 1, else torch's)",
+    )
     run.add_argument("--out", type=Path, metavar="DIR", help="folder for the results (default: a new one)")
     options, rest = parser.parse_known_args(arguments)
 
@@ -41,19 +48,18 @@ def _run(options: argparse.Namespace, rest: list[str], console: Console) -> int:
     from conbandit_torch.config_errors import ConfigError
 
     try:
-        _run_experiment(options, _overrides(rest), console)
+        return _run_experiment(options, _overrides(rest), console)
     except ConfigError as error:
         problem = str(error)
     except OSError as error:
         problem = f"{error.filename or options.out or 'runs'}: {error.strerror or error}"
-    else:
-        return 0
     console.print(f"conbandit: {problem}", style="red", soft_wrap=True)
     return 2
 
 
-def _run_experiment(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> None:
+def _run_experiment(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> int:
     from conbandit_torch.config import load
+    from conbandit_torch.config_errors import ConfigError
     from conbandit_torch.runner import results_folder, run
     from conbandit_torch.tables import summary_table
 
@@ -61,12 +67,19 @@ def _run_experiment(options: argparse.Namespace, overrides: list[tuple[str, str]
     for name in ("rounds", "seeds"):
         if getattr(options, name) is not None:
             overrides.append((name, getattr(options, name)))
+    for name in ("jobs", "threads"):
+        if (value := getattr(options, name)) is not None and value < 1:
+            raise ConfigError(f"--{name} must be at least 1, got {value}")
     experiment = load(options.config, overrides)
     folder = results_folder(options.out, options.config)
-    rows = run(experiment, folder, console)
+    rows = run(experiment, folder, console, jobs=options.jobs, threads=options.threads)
     output = Console(markup=False, emoji=False, highlight=False)
     output.print(summary_table(rows, experiment))
+    failed = [row for row in rows if "error" in row]
+    for row in failed:
+        output.print(f"FAILED: {row['policy']} seed {row['seed']}: {row['error']}", soft_wrap=True)
     output.print(f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
+    return 1 if failed else 0
 
 
 def _overrides(rest: list[str]) -> list[tuple[str, str]]:

@@ -34,6 +34,10 @@ class Experiment:
     precision: Precision = "32-true"
     accelerator: str = "cpu"
 
+    def jobs(self) -> list[tuple[str, int]]:
+        """(policy, seed) of every run, in order."""
+        return [(policy, seed) for policy in self.policies for seed in self.seeds]
+
     def dump(self, policy: str, seed: int) -> str:
         """YAML that runs this policy with this seed again."""
         config = vars(self) | {"policies": {policy: self.policies[policy]}, "seeds": [seed]}

@@ -1,15 +1,25 @@
-"""Runs an experiment's jobs, one policy with one seed each, and writes what came out."""
+"""Runs an experiment's jobs, one policy with one seed each, and writes what came out.
+
+A job that has finished leaves `result.json` in its folder, written last and at once. Running the same
+experiment into the same folder again finds those and runs only the rest.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
+import traceback
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+import yaml
 from rich.console import Console
 
 from conbandit_torch.callbacks import (
+    Callback,
     MetricsFile,
     ProgressBar,
     TensorBoard,
@@ -21,32 +31,99 @@ from conbandit_torch.config_errors import ConfigError
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.loop import Simulation
 
+Row = dict[str, Any]
+"""A line of `summary.csv`; a failed job's has `error` in place of numbers."""
+
 
 def results_folder(out: Path | None, source: Path) -> Path:
-    """`out`, or a new dated folder under `runs/`; one that holds results is refused."""
-    if out is None:
-        name = f"{source.stem}-{datetime.now():%Y%m%d-%H%M%S}"
-        folder = Path("runs") / name
-        for number in range(2, 100):
-            if not folder.exists():
-                break
-            folder = Path("runs") / f"{name}-{number}"
-        return folder
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out}: not a folder")
-    held = next(out.rglob("metrics.csv"), None) if out.is_dir() else None
-    if held or (out / "summary.csv").exists():
-        raise ConfigError(
-            f"--out {out}: holds results already ({held or out / 'summary.csv'}); "
-            "name another folder, or remove this one first"
+    """`out`, or a new dated folder under `runs/`."""
+    if out is not None:
+        return out
+    name = f"{source.stem}-{datetime.now():%Y%m%d-%H%M%S}"
+    candidates = [Path("runs") / name, *(Path("runs") / f"{name}-{number}" for number in range(2, 100))]
+    return next(folder for folder in candidates if not folder.exists())
+
+
+def run(
+    experiment: Experiment, folder: Path, console: Console, *, jobs: int = 1, threads: int | None = None
+) -> list[Row]:
+    """All jobs that `folder` does not hold yet; returns the rows of `summary.csv`, failures included.
+
+    Args:
+        experiment: what to run.
+        folder: where results go; `summary.csv` is written after every job.
+        console: where progress is shown.
+        jobs: how many to run at the same time, each in a process of its own if more than one.
+        threads: threads of torch in a job; None: 1 with several jobs, torch's own number otherwise.
+    """
+    _check(experiment)
+    finished = {
+        job: row for job in experiment.jobs() if (row := _finished(experiment, *job, folder)) is not None
+    }
+    todo = [job for job in experiment.jobs() if job not in finished]
+    folder.mkdir(parents=True, exist_ok=True)
+    if finished:
+        console.print(
+            f"{folder} holds {len(finished)} of {len(experiment.jobs())} jobs; running the others",
+            soft_wrap=True,
         )
-    return out
+    runner = _one_by_one if jobs == 1 else _side_by_side
+    rows = finished
+    for row in runner(experiment, todo, folder, console, jobs, threads):
+        rows[row["policy"], row["seed"]] = row
+        _write_summary(folder, [rows[job] for job in experiment.jobs() if job in rows])
+        console.print(_describe(row), soft_wrap=True)
+    rows_in_order = [rows[job] for job in experiment.jobs()]
+    _write_summary(folder, rows_in_order)
+    return rows_in_order
 
 
-def run(experiment: Experiment, folder: Path, console: Console) -> list[dict[str, Any]]:
-    """All jobs; returns the rows of `summary.csv`, which is written after every job."""
-    # Try everything once before anything runs: a bad last policy must not cost hours of good ones.
-    _check_accelerator(experiment)
+def run_job(
+    experiment: Experiment, name: str, seed: int, folder: Path, threads: int | None, *callbacks: Callback
+) -> Row:
+    """One policy with one seed, into `folder/<policy>/seed<k>`; an error becomes the row's `error`."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    job_folder = folder / name / f"seed{seed}"
+    try:
+        job_folder.mkdir(parents=True, exist_ok=True)
+        for rest in job_folder.glob("events.out.tfevents.*"):  # of an attempt that was broken off
+            rest.unlink()
+        config = experiment.dump(name, seed)
+        (job_folder / "config.yaml").write_text(config, encoding="utf-8")
+        environment = build_environment(experiment, seed)
+        records = Simulation(
+            build_policy(experiment, name, environment, seed),
+            environment,
+            rounds=experiment.rounds,
+            log_every=experiment.log_every,
+            callbacks=[
+                MetricsFile(job_folder / "metrics.csv"),
+                TensorBoard(job_folder, config, experiment.hparams(name, seed)),
+                *callbacks,
+            ],
+            precision=experiment.precision,
+            accelerator=experiment.accelerator,
+        ).run()
+    except Exception as error:  # whatever it is, the other jobs go on
+        (job_folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        return {"policy": name, "seed": seed, "error": f"{type(error).__name__}: {error}"}
+    row = summary_row(name, seed, records[-1])
+    unfinished = job_folder / "result.json.part"
+    unfinished.write_text(json.dumps(row), encoding="utf-8")
+    unfinished.replace(job_folder / "result.json")
+    (job_folder / "error.txt").unlink(missing_ok=True)
+    return row
+
+
+def _check(experiment: Experiment) -> None:
+    """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
+    from lightning.fabric import Fabric
+
+    try:
+        Fabric(accelerator=experiment.accelerator, devices=1)
+    except Exception as error:  # Lightning has many kinds for this
+        raise ConfigError(f"{experiment.source}: accelerator: {error}") from None
     environment = build_environment(experiment, experiment.seeds[0])
     if environment.length is not None and experiment.rounds > environment.length:
         raise ConfigError(
@@ -55,57 +132,79 @@ def run(experiment: Experiment, folder: Path, console: Console) -> list[dict[str
         )
     for name in experiment.policies:
         build_policy(experiment, name, environment, experiment.seeds[0])
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = []
-    with progress_bars(console=console, transient=True) as bars:
-        for name in experiment.policies:
-            for seed in experiment.seeds:
-                job = f"{name} seed {seed}"
-                rows.append(run_job(experiment, name, seed, folder, ProgressBar(bars, job)))
-                write_rows(folder / "summary.csv", rows)
-                regret, seconds = rows[-1]["cumulative_regret"], rows[-1]["seconds"]
-                console.print(f"{job}: regret {regret:.2f} per user, {seconds:.1f} s", highlight=False)
-    return rows
 
 
-def _check_accelerator(experiment: Experiment) -> None:
-    from lightning.fabric import Fabric
-
-    try:
-        Fabric(accelerator=experiment.accelerator, devices=1)
-    except Exception as error:  # Lightning has many kinds for this
-        raise ConfigError(f"{experiment.source}: accelerator: {error}") from None
-
-
-def run_job(
-    experiment: Experiment, name: str, seed: int, folder: Path, progress: ProgressBar
-) -> dict[str, Any]:
-    """One policy with one seed, into `folder/<policy>/seed<k>`; returns its row of the summary."""
-    environment = build_environment(experiment, seed)
-    policy = build_policy(experiment, name, environment, seed)
+def _finished(experiment: Experiment, name: str, seed: int, folder: Path) -> Row | None:
+    """The job's row, if the folder holds its result; results of another config are refused."""
     job_folder = folder / name / f"seed{seed}"
-    job_folder.mkdir(parents=True, exist_ok=True)
-    config = experiment.dump(name, seed)
-    (job_folder / "config.yaml").write_text(config, encoding="utf-8")
-    records = Simulation(
-        policy,
-        environment,
-        rounds=experiment.rounds,
-        log_every=experiment.log_every,
-        callbacks=[
-            MetricsFile(job_folder / "metrics.csv"),
-            TensorBoard(job_folder, config, experiment.hparams(name, seed)),
-            progress,
-        ],
-        precision=experiment.precision,
-        accelerator=experiment.accelerator,
-    ).run()
-    return summary_row(name, seed, records[-1])
+    result = job_folder / "result.json"
+    if not result.is_file():
+        return None
+    path = job_folder / "config.yaml"
+    held, wanted = path.read_text(encoding="utf-8"), experiment.dump(name, seed)
+    if held != wanted:
+        key = _first_difference(yaml.safe_load(held), yaml.safe_load(wanted))
+        raise ConfigError(
+            f"--out {folder}: holds results of another config ({path} differs in {key}); name another folder"
+        )
+    row: Row = json.loads(result.read_text(encoding="utf-8"))
+    return row
 
 
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """A CSV file with one line a row."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+def _first_difference(one: Any, other: Any, key: str = "") -> str:
+    """Dotted key, with both values, of the first place in which two configs differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in [*one, *other]:
+            if one.get(name) != other.get(name):
+                return _first_difference(one.get(name), other.get(name), f"{key}.{name}".strip("."))
+    return f"{key}: {one!r} there, {other!r} now"
+
+
+def _one_by_one(
+    experiment: Experiment,
+    todo: list[tuple[str, int]],
+    folder: Path,
+    console: Console,
+    jobs: int,
+    threads: int | None,
+) -> Iterator[Row]:
+    with progress_bars(console=console, transient=True) as bars:
+        for name, seed in todo:
+            yield run_job(experiment, name, seed, folder, threads, ProgressBar(bars, f"{name} seed {seed}"))
+
+
+def _side_by_side(
+    experiment: Experiment,
+    todo: list[tuple[str, int]],
+    folder: Path,
+    console: Console,
+    jobs: int,
+    threads: int | None,
+) -> Iterator[Row]:
+    from joblib import Parallel, delayed
+    from rich.progress import track
+
+    # One thread a job unless told otherwise: then results do not depend on the number of jobs.
+    calls = (delayed(run_job)(experiment, name, seed, folder, threads or 1) for name, seed in todo)
+    rows = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
+    yield from track(rows, f"{jobs} jobs at a time", total=len(todo), console=console, transient=True)
+
+
+def _describe(row: Row) -> str:
+    job = f"{row['policy']} seed {row['seed']}"
+    if "error" in row:
+        return f"{job}: FAILED, {row['error']}"
+    return f"{job}: regret {row['cumulative_regret']:.2f} per user, {row['seconds']:.1f} s"
+
+
+def _write_summary(folder: Path, rows: list[Row]) -> None:
+    """`summary.csv`, with a column for errors if there are any."""
+    columns = max((list(row) for row in rows if "error" not in row), key=len, default=["policy", "seed"])
+    if any("error" in row for row in rows):
+        columns = [*columns, "error"]
+    unfinished = folder / "summary.csv.part"
+    with unfinished.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+    unfinished.replace(folder / "summary.csv")

@@ -24,6 +24,7 @@ def t_interval(values: Sequence[float], level: float = 0.95) -> float | None:
 
 def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
     """The policies' means over seeds, with 95 % t intervals of the regret."""
+    rows = [row for row in rows if "error" not in row]
     seeds = len(experiment.seeds)
     over = f"mean of {seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
     table = Table(title=f"After {experiment.rounds:,} rounds ({over})")
@@ -35,6 +36,9 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
     baseline = None
     for name in experiment.policies:
         own = [row for row in rows if row["policy"] == name]
+        if not own:
+            table.add_row(name, "failed")
+            continue
         regrets = [row["cumulative_regret"] for row in own]
         regret, half = fmean(regrets), t_interval(regrets)
         baseline = regret if baseline is None else baseline

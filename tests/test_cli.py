@@ -101,14 +101,89 @@ def test_a_single_seed_has_no_interval(tmp_path, capsys):
     assert "one seed, so no interval" in table and "±" not in table
 
 
-def test_a_folder_with_results_is_never_overwritten(tmp_path, capsys):
+def test_results_of_another_config_are_never_overwritten(tmp_path, capsys):
     out = tmp_path / "results"
     config = str(write(tmp_path, GOOD))
     main(["run", config, "--out", str(out)])
     before = (out / "summary.csv").read_text()
-    assert main(["run", config, "--out", str(out)]) == 2
-    assert "holds results already" in capsys.readouterr().err
+    assert main(["run", config, "--out", str(out), "--policies.Con.init_args.mix", "0.9"]) == 2
+    message = capsys.readouterr().err.replace("\n", "")
+    assert "holds results of another config" in message
+    assert "policies.Con.init_args.mix: 0.3 there, 0.9 now" in message
     assert (out / "summary.csv").read_text() == before
+
+
+def numbers(out):
+    """All metrics of a results folder, but for the times."""
+    return {
+        str(path.relative_to(out)): [{**row, "seconds": ""} for row in rows(path)]
+        for path in sorted(out.rglob("*.csv"))
+    }
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    config = write(folder, GOOD)
+    assert main(["run", str(config), "--out", str(folder / "out"), "--threads", "1"]) == 0
+    return config, folder / "out"
+
+
+def test_jobs_side_by_side_give_the_same_numbers(uninterrupted, tmp_path):
+    config, expected = uninterrupted
+    for jobs in ("2", "3"):
+        done = conbandit("run", config, "--jobs", jobs, "--out", tmp_path / jobs)
+        assert done.returncode == 0, done.stderr
+        assert numbers(tmp_path / jobs) == numbers(expected)
+
+
+def test_the_same_command_again_runs_only_what_is_missing(uninterrupted, tmp_path, capsys):
+    config, expected = uninterrupted
+    out = tmp_path / "out"
+    main(["run", str(config), "--out", str(out), "--threads", "1", "--seeds", "1"])
+    # A second job that was broken off: a part of its metrics, no result.
+    partial = out / "Lin" / "seed0"
+    partial.mkdir()
+    (partial / "metrics.csv").write_text("round,cumulative_regret\n1,999\n")
+    (partial / "events.out.tfevents.0").write_bytes(b"half an event")
+    kept = (out / "Con" / "seed1" / "result.json").stat().st_mtime_ns
+    capsys.readouterr()
+    assert main(["run", str(config), "--out", str(out), "--threads", "1"]) == 0
+    progress = capsys.readouterr().err
+    assert (
+        "holds 2 of 4 jobs" in progress and "Lin seed 0: regret" in progress and "Lin seed 1" not in progress
+    )
+    assert (out / "Con" / "seed1" / "result.json").stat().st_mtime_ns == kept
+    assert not (partial / "events.out.tfevents.0").exists()
+    assert numbers(out) == numbers(expected)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_failing_job_does_not_take_the_others_down(tmp_path, jobs):
+    (tmp_path / "mine.py").write_text(
+        "from conbandit_torch import LinUCB\n"
+        "class Fragile(LinUCB):\n"
+        "    def learn(self, context, arm, reward):\n"
+        "        if self.seed == 1:\n"
+        "            raise RuntimeError('seed 1 is too much')\n"
+        "        super().learn(context, arm, reward)\n"
+    )
+    write(tmp_path, changed("policies.Lin", {"class_path": "mine.Fragile"}))
+    done = conbandit("run", "config.yaml", "--out", "out", "--jobs", jobs, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "FAILED: Lin seed 1: RuntimeError: seed 1 is too much" in done.stdout
+    summary = rows(tmp_path / "out" / "summary.csv")
+    assert [row["error"] for row in summary] == ["", "RuntimeError: seed 1 is too much", "", ""]
+    assert all(row["cumulative_regret"] for row in summary if not row["error"])
+    assert "raise RuntimeError" in (tmp_path / "out" / "Lin" / "seed1" / "error.txt").read_text()
+    # Mended, the same command runs that job and no other.
+    (tmp_path / "mine.py").write_text(
+        "from conbandit_torch import LinUCB\nclass Fragile(LinUCB):\n    pass\n"
+    )
+    done = conbandit("run", "config.yaml", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0 and "holds 3 of 4 jobs" in done.stderr
+    assert "error" not in rows(tmp_path / "out" / "summary.csv")[0]
+    assert not (tmp_path / "out" / "Lin" / "seed1" / "error.txt").exists()
 
 
 def test_odd_folder_names_are_printed_as_they_are(tmp_path, capsys):
@@ -163,22 +238,28 @@ def test_a_class_in_a_file_of_ones_own_is_found(tmp_path):
             ["run", "config.yaml", "--policies.Con.init_args.ridge", "1"],
             "policies.Con: ridge must not be given",
         ),
-        (["run", "config.yaml", "--out", "config.yaml"], "--out config.yaml: not a folder"),
+        (["run", "config.yaml", "--out", "config.yaml"], "config.yaml: "),
+        (["run", "config.yaml", "--jobs", "0"], "--jobs must be at least 1, got 0"),
         (["run", "config.yaml", "--out", "config.yaml/x"], "config.yaml/x: Not a directory"),
         (["run", "config.yaml", "--accelerator", "abacus"], "config.yaml: accelerator: "),
         (["run", "config.yaml", "--rounds", "2020-13-45"], "--rounds: '2020-13-45' is not a YAML value"),
         (["run", "no:b:[/x].yaml"], "conbandit: no:b:[/x].yaml: No such file or directory"),
     ],
 )
-def test_mistakes_exit_with_2_and_no_traceback(tmp_path, arguments, message):
+def test_mistakes_exit_with_2_and_one_message(tmp_path, arguments, message, monkeypatch, capsys):
     write(tmp_path, GOOD)
-    done = conbandit(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr + done.stdout
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2  # an exception that gets out of `main` is a traceback
+    assert message in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml"]
 
 
 def test_help_names_the_overrides():
     done = conbandit("run", "--help")
     assert done.returncode == 0 and "--policies.ConUCB.init_args.alpha 0.1" in done.stdout
+
+
+def test_a_mistake_in_a_real_process_leaves_no_traceback(tmp_path):
+    done = conbandit("run", write(tmp_path, changed("rounds", 0)))
+    assert done.returncode == 2 and done.stderr.startswith("conbandit: ")
+    assert "Traceback" not in done.stderr + done.stdout
