@@ -87,7 +87,8 @@ class TensorBoard(Callback):
 
     Tags: regret/cumulative, regret/instant, reward/mean, error/theta, error/prediction,
     questions/per_user, questions/distinct_terms, questions/effective_terms, questions/top10_share,
-    width/arm, width/term, and whatever else the policy's `diagnostics` has.
+    width/arm, width/term, width/hidden, hidden/last_change, hidden/refit_seconds, and whatever else the
+    policy's `diagnostics` has; histograms questions/times_asked and hidden/features.
 
     Args:
         folder: where the events go.
@@ -118,7 +119,7 @@ class TensorBoard(Callback):
         for tag, value in record.details.items():
             if value.numel() == 1:
                 scalars[tag] = float(value)
-            else:
+            elif value.numel() > 1:
                 self._logger.experiment.add_histogram(tag, value, record.round)
         known = {tag: value for tag, value in scalars.items() if value is not None}
         self._logger.log_metrics(known, record.round)

@@ -127,8 +127,12 @@ class Catalogue(nn.Module):
         owner, position = _expand(self._term_offsets, terms)
         return Edges(owner, self._term_arms[position], self._term_shares[position])
 
-    def average(self, values: Tensor) -> Tensor:
-        """Key-terms' averages `sum_a p_{a,k} values_a` of per-arm values, [N, D] -> [K, D]."""
+    def average(self, values: Tensor, terms: Tensor | None = None) -> Tensor:
+        """Averages `sum_a p_{a,k} values_a` of per-arm values [N, D]: of `terms` [n], or of all K."""
+        if terms is not None:
+            edges = self.arms_of(terms)
+            total = values.new_zeros(len(terms), values.shape[1])
+            return total.index_add_(0, edges.owner, edges.weight[:, None] * values[edges.target])
         counts = self._term_offsets.diff()
         terms = torch.arange(self.num_terms, device=values.device).repeat_interleave(counts)
         graph = torch.sparse_coo_tensor(

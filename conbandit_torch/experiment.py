@@ -12,7 +12,7 @@ from conbandit_torch.loop import Precision
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to run, resolved: every default filled in.
+    """What to run, resolved: every argument spelled out, null where the class has its own default.
 
     Attributes:
         source: the config file, for error messages.
@@ -61,6 +61,8 @@ def _flat(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:
             if "class_path" in value:
                 flat[prefix + key] = value["class_path"].rpartition(".")[2]
             flat |= _flat(value.get("init_args", {}), f"{prefix}{key}.")
-        elif value is not None:
+        elif value is None:
+            flat[prefix + key] = "default"
+        else:
             flat[prefix + key] = value if isinstance(value, bool | int | float) else str(value)
     return flat

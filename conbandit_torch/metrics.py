@@ -72,6 +72,7 @@ class Metrics:
         total, regret, reward, rows, questions = self._sums.tolist()
         self._sums[1:4] = 0
         rows = max(rows, 1)
+        details = policy.diagnostics(played.context) | self._concentration()
         return Record(
             round=number,
             cumulative_regret=total / self._num_users,
@@ -80,7 +81,7 @@ class Metrics:
             theta_error=_theta_error(policy, environment),
             prediction_error=_prediction_error(played, policy, environment),
             questions=questions / self._num_users,
-            details=policy.diagnostics(played.context) | self._concentration(),
+            details={tag: value.clone() for tag, value in details.items()},  # the state goes on changing
         )
 
     def _concentration(self) -> dict[str, Tensor]:
@@ -100,7 +101,7 @@ class Metrics:
 def _theta_error(policy: Bandit, environment: Environment) -> float | None:
     estimate, truth = policy.coefficients(), environment.preferences()
     if estimate is None or truth is None or estimate.shape != truth.shape:
-        return None  # a policy with features of its own has no counterpart of theta_*
+        return None  # a model on more or other features has no counterpart of theta_*
     return float((estimate - truth).norm(dim=1).mean())
 
 

@@ -1,7 +1,7 @@
 """What passes between policy and environment. Shapes are defined, and checked, here and only here.
 
 Letters: U users, B rows in a round (distinct users), A candidate arms a row, N arms, K key-terms,
-D features, Q questions.
+D features, L hidden features, Q questions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ Index = Tensor | slice
 
 EVERY_ROW = slice(None)
 BLOCK_ELEMENTS = 2**20  # work arrays hold at most about this many numbers (or one row)
+
+
+def rows_per_block(width: int) -> int:
+    """How many rows of `width` numbers to work on at once, so that work arrays stay bounded."""
+    return max(1, BLOCK_ELEMENTS // max(1, width))
 
 
 class Context:
@@ -110,9 +115,8 @@ class Context:
         if self._given is not None:
             return self._given
         assert self._catalogue is not None  # the constructor's promise, for the type checker
-        rows, candidates = self.arms.shape
         flat = self._catalogue.arm_features.index_select(0, self.arms.reshape(-1))
-        return flat.view(rows, candidates, -1)
+        return flat.view(*self.arms.shape, flat.shape[1])
 
     @property
     def who(self) -> Index:
@@ -144,7 +148,7 @@ class Context:
 
     def blocks(self, width: int) -> Iterator[Context]:
         """This context in runs of rows, so that work arrays of `width` numbers a row stay bounded."""
-        size = max(1, BLOCK_ELEMENTS // max(1, width))
+        size = rows_per_block(width)
         if size >= len(self):
             yield self
             return

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from conbandit_torch.records import BLOCK_ELEMENTS, EVERY_ROW, Index
+from conbandit_torch.records import EVERY_ROW, Index, rows_per_block
 
 
 class RidgeRegression(nn.Module):
-    """One ridge regression per user, batched.
+    """Many ridge regressions, one per user (or per arm), as one batch.
 
     Rule:
         M = ridge I + weight sum x x^T,  b = weight sum y x,
@@ -50,13 +50,10 @@ class RidgeRegression(nn.Module):
         like: Tensor | None = None,
     ) -> None:
         super().__init__()
-        for name, size in {
-            "num_models": num_models,
-            "dim": dim,
-            "refresh_every": refresh_every,
-        }.items():
-            if size < (name != "dim"):  # a regression on nothing is legal: hidden dimension 0
-                raise ValueError(f"{name} must be at least {int(name != 'dim')}, got {size}")
+        least = {"num_models": (num_models, 1), "dim": (dim, 0), "refresh_every": (refresh_every, 1)}
+        for name, (size, smallest) in least.items():  # dim 0: no hidden features, say
+            if size < smallest:
+                raise ValueError(f"{name} must be at least {smallest}, got {size}")
         for name, value in {"ridge": ridge, "weight": weight}.items():
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")
@@ -93,6 +90,8 @@ class RidgeRegression(nn.Module):
 
     def update(self, who: Index, features: Tensor, targets: Tensor) -> None:
         """One observation (features [B, D], targets [B]) for each of the distinct models `who`."""
+        if features.shape[1:] != (self.dim,):
+            raise ValueError(f"features must be [B, {self.dim}], got {list(features.shape)}")
         inverse = self.inverse[who]  # [B, D, D] a view of the state if `who` is a slice
         direction = torch.bmm(features[:, None], inverse).squeeze(1)  # M^-1 x
         gain = 1 + self.weight * (features * direction).sum(1)  # det M_new / det M
@@ -107,25 +106,20 @@ class RidgeRegression(nn.Module):
         self.count[who] += 1
         self._refresh_when_due(who)
 
-    def accumulate(
-        self, ids: Tensor, features: Tensor, targets: Tensor, weights: Tensor | None = None
-    ) -> None:
-        """Any number of observations a model: ids [E], features [E, D], targets [E], weights [E].
+    def add(self, ids: Tensor, gram: Tensor, moment: Tensor) -> None:
+        """Add to M and b of models that may repeat: ids [E], gram [E, D, D], moment [E, D].
 
         Inverses are left as they were: `refresh` those of the ids when all is in.
         """
-        scaled = self.weight * features
-        if weights is not None:
-            scaled = scaled * weights[:, None]
-        self.moment.index_add_(0, ids, scaled * targets[:, None])
-        self.gram.index_add_(0, ids, scaled[:, :, None] * features[:, None, :])
+        self.gram.index_add_(0, ids, gram, alpha=self.weight)
+        self.moment.index_add_(0, ids, moment, alpha=self.weight)
         self.count.index_add_(0, ids, torch.ones_like(ids))
         self._calls_until_due = 0
 
     def rebuild(self, ids: Tensor, table: Tensor, rows: Tensor, targets: Tensor) -> None:
         """Add a whole history: observation e is of model ids[e], with features table[rows[e]] [E].
 
-        As `accumulate` and `refresh`, but one matrix product a model, so that a long history is fast.
+        One matrix product a model, so that a long history is fast; inverses are computed anew.
         """
         order = ids.argsort(stable=True)
         models, counts = ids[order].unique_consecutive(return_counts=True)
@@ -140,6 +134,7 @@ class RidgeRegression(nn.Module):
             self.gram[models[part]] += self.weight * torch.bmm(x.transpose(1, 2), x)
             self.moment[models[part]] += self.weight * dot(x.transpose(1, 2), targets[entry])
         self.count[models] += counts
+        self._calls_until_due = 0
         self.refresh(models)
 
     def reset(self, who: Tensor) -> None:
@@ -165,15 +160,17 @@ class RidgeRegression(nn.Module):
         self._calls_until_due = 0  # other counts came in: look at them
 
     def _refresh_when_due(self, who: Index) -> None:
+        everyone = isinstance(who, slice) and len(self.count[who]) == len(self.count)
         self._calls_until_due -= 1
-        if self._calls_until_due > 0:
-            return
-        ids = torch.arange(len(self.count), device=self.count.device)[who]
+        if everyone and self._calls_until_due > 0:
+            return  # looking at the counts would wait for the device
+        ids = torch.arange(len(self.count), device=self.count.device)[who] if isinstance(who, slice) else who
         due = ids[self.count[ids] % self.refresh_every == 0]
         if len(due):
             self.refresh(due)
-        # Looking at the counts waits for the device: look again only when one can have come due.
-        self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())
+        self._calls_until_due = 0
+        if everyone:  # all counts are seen: look again only when one can have come due
+            self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())
 
 
 def weighted_norm(vectors: Tensor, solved: Tensor) -> Tensor:
@@ -193,7 +190,7 @@ def _runs_of_like_size(counts: Tensor, width: int) -> Iterator[Tensor]:
     sizes = counts[order].tolist()
     start = 0
     while start < len(sizes):
-        rows = max(1, BLOCK_ELEMENTS // max(1, sizes[start] * width))
+        rows = rows_per_block(sizes[start] * width)
         yield order[start : start + rows]
         start += rows
 

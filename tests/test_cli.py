@@ -263,3 +263,10 @@ def test_a_mistake_in_a_real_process_leaves_no_traceback(tmp_path):
     done = conbandit("run", write(tmp_path, changed("rounds", 0)))
     assert done.returncode == 2 and done.stderr.startswith("conbandit: ")
     assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_no_hidden_features_at_all_is_a_run_like_any_other(tmp_path):
+    config = write(
+        tmp_path, changed("policies.Con", {"class_path": "HConUCB", "init_args": {"hidden_dim": 0}})
+    )
+    assert main(["run", str(config), "--seeds", "0", "--out", str(tmp_path / "out")]) == 0

@@ -6,6 +6,7 @@ import torch
 from conbandit_torch import (
     ConUCB,
     ConversationMixin,
+    LinearBandit,
     LinUCB,
     LogSchedule,
     OneLevel,
@@ -131,3 +132,25 @@ def test_conucb_takes_another_estimator(world):
 def test_parts_of_another_kind_are_refused(world, arguments, message):
     with pytest.raises(TypeError, match=message):
         ConUCB(world.catalogue, 7, **arguments)
+
+
+def test_forgotten_term_features_are_told():
+    class Longer(LinearBandit):
+        def __init__(self, catalogue, num_users, *, ridge=1.0, weight=1.0, seed=0):
+            dim = catalogue.dim + 1
+            super().__init__(catalogue, num_users, ridge=ridge, weight=weight, dim=dim, seed=seed)
+
+        def features(self, context):
+            return torch.nn.functional.pad(context.arm_features, (0, 1), value=1.0)
+
+    class ConLonger(ConversationMixin, Longer):
+        pass
+
+    for select, message in {
+        OptimalTerm(): r"term_features\(\) gives 6 features, the model has 7: .* must override term_features",
+        RandomTerm(): r"features must be \[B, 7\], got \[7, 6\]",
+    }.items():
+        world = small_world()
+        policy = ConLonger(world.catalogue, 7, select=select)
+        with pytest.raises(ValueError, match=message):
+            decisions(policy, world)

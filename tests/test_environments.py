@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from conbandit_torch import Question, Recorded, Simulation, Synthetic
+from conbandit_torch import Context, Question, Recorded, Simulation, Synthetic
 from conbandit_torch.bandits.random import Random
 from tests.conftest import ALGEBRA, EXACT, GOLDEN, small_world
 
@@ -106,6 +106,13 @@ def test_visitors_are_distinct_and_all_come_in_time():
         world.pull(context, torch.zeros(3, dtype=torch.int64))
     assert seen == set(range(7))
     assert int(world.rounds.sum()) == 90
+
+
+def test_a_split_environment_takes_no_features_of_a_contexts_own():
+    world = small_world(hidden=2)
+    context = world.observe()
+    with pytest.raises(ValueError, match="with hidden features, a context's features are the catalogue's"):
+        world.expected(Context(context.users, context.arms, context.arm_features))
 
 
 def test_key_terms_that_no_arm_drew_are_left_out():

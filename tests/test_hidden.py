@@ -1,7 +1,5 @@
 """hLinUCB, hConUCB and their variants: golden decisions, references, limits, refit."""
 
-import copy
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from conbandit_torch import (
     Catalogue,
     Context,
     ConUCB,
-    ConversationMixin,
     HArmCon,
     HConUCB,
     HLinUCB,
@@ -22,7 +19,6 @@ from conbandit_torch import (
     LinUCB,
     LogSchedule,
     NoConversation,
-    OneLevel,
     VarLCR,
     play_round,
 )
@@ -52,8 +48,8 @@ def test_every_recorded_decision_of_hlinucb_is_repeated():
         policy.update(context, arm, torch.tensor([trace["reward_mean"][chosen[-1], user] + noise]))
     assert len(chosen) == 1500
     np.testing.assert_array_equal(chosen, trace["arms"])
-    np.testing.assert_allclose(policy.hidden, trace["V_final"], rtol=0, atol=1e-8)
-    np.testing.assert_allclose(policy.coefficients(), trace["theta_final"], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(policy.hidden, trace["V_final"], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(policy.coefficients(), trace["theta_final"], rtol=0, atol=1e-9)
 
 
 class NumpyWorld:
@@ -132,9 +128,9 @@ def compare_with_reference(name, present, rounds, refit=None):
         reference, NumpyWorld(environment, policy), visitors, lambda t: 2 * np.floor(np.log(t)), **more
     )
     assert log == expected
-    np.testing.assert_allclose(policy.hidden, reference.V, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(policy.hidden, reference.V, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(
-        policy.coefficients(), [reference.theta(u) for u in range(4)], rtol=1e-7, atol=1e-9
+        policy.coefficients(), [reference.theta(u) for u in range(4)], rtol=1e-9, atol=1e-9
     )
 
 
@@ -142,12 +138,6 @@ def compare_with_reference(name, present, rounds, refit=None):
 @pytest.mark.parametrize("name", POLICIES)
 def test_policy_equals_reference(name, present):
     compare_with_reference(name, present, 22 if present is None else 50)
-
-
-@pytest.mark.parametrize("present", [None, 1], ids=["everyone", "one a round"])
-@pytest.mark.parametrize("name", ["HLinUCB", "HArmCon", "HConUCB"])
-def test_refit_equals_reference(name, present):
-    compare_with_reference(name, present, 20 if present is None else 40, refit=(6, 2))
 
 
 @pytest.mark.parametrize(
@@ -158,12 +148,6 @@ def test_hidden_dimension_0_is_the_policy_without_hidden_features(with_hidden, w
     policies = with_hidden(worlds[0].catalogue, 7, hidden_dim=0), without(worlds[1].catalogue, 7)
     assert decisions(policies[0], worlds[0]) == decisions(policies[1], worlds[1])
     torch.testing.assert_close(policies[0].coefficients(), policies[1].coefficients(), **ALGEBRA)
-
-
-def test_refit_with_hidden_dimension_0_changes_nothing():
-    worlds = small_world(), small_world()
-    policies = HConUCB(worlds[0].catalogue, 7, hidden_dim=0, refit_every=4), ConUCB(worlds[1].catalogue, 7)
-    assert decisions(policies[0], worlds[0]) == decisions(policies[1], worlds[1])
 
 
 def test_hconucb_without_conversation_is_hlinucb_at_the_arm_levels_values():
@@ -260,8 +244,8 @@ def test_v_step_never_increases_the_error_when_many_answers_on_one_key_term_arri
         return float(error.square().sum() + 0.1 * policy.hidden.square().sum())
 
     before = objective()
-    residual = answer - (policy.term_features()[term] * theta).sum(1)
-    policy._learn_hidden(world.catalogue.arms_of(term), theta, residual)
+    residual = answer - (policy.term_features(term) * theta).sum(1)
+    policy._learn_hidden(policy._about_terms(term), theta, residual)
     assert objective() < before
 
 
@@ -276,103 +260,6 @@ def test_hidden_features_minimise_what_their_arms_were_told():
     torch.testing.assert_close(policy.hidden[seen], solved[seen], **ALGEBRA)
     fresh = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1).hidden
     torch.testing.assert_close(policy.hidden[~seen], fresh[~seen], **EXACT)
-
-
-def test_refit_of_hlinucb_decreases_the_training_objective_sweep_by_sweep():
-    world = hidden_world(noise=0.3)
-    policy = HLinUCB(world.catalogue, 4, hidden_dim=2, refit_every=10**6, ridge=0.5, hidden_ridge=0.4)
-    decisions(policy, world, 40)
-    users, arms, rewards = policy.rewards.entries()
-
-    def objective():
-        theta = policy.coefficients()
-        phi = torch.cat((world.catalogue.arm_features, policy.hidden), 1)
-        error = (phi[arms] * theta[users]).sum(1) - rewards
-        seen = policy.hidden[arms.unique()]
-        return float(error.square().sum() + 0.5 * theta.square().sum() + 0.4 * seen.square().sum())
-
-    values = []
-    for _ in range(12):
-        policy.refit()
-        values.append(objective())
-    assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(values))
-    assert values[-1] < 0.97 * values[0]
-
-
-# The log.
-
-
-@pytest.mark.parametrize("policy_class", [HLinUCB, HArmCon, HConUCB])
-def test_a_policy_with_a_log_is_saved_and_continues_exactly(policy_class):
-    world = hidden_world(users_per_round=2)
-    policy = policy_class(world.catalogue, 4, hidden_dim=2, refit_every=7)
-    decisions(policy, world, 17)
-    state = copy.deepcopy(policy.state_dict())
-    assert len(state["rewards.users"]) == policy.rewards.length >= 34
-    twin = policy_class(world.catalogue, 4, hidden_dim=2, refit_every=7)
-    twin.load_state_dict(state)
-    other = copy.deepcopy(world)
-    assert decisions(policy, world, 20) == decisions(twin, other, 20)
-    for name, value in policy.state_dict().items():
-        torch.testing.assert_close(twin.state_dict()[name], value, **EXACT)
-
-
-def test_the_log_holds_every_observation_in_order():
-    world = hidden_world()
-    policy = HConUCB(world.catalogue, 4, hidden_dim=2, refit_every=5)
-    shown, rewards, terms, answers = [], [], [], []
-    for _ in range(12):
-        played = play_round(policy, world)
-        shown.append(played.arm_ids)
-        rewards.append(played.outcome.reward)
-        terms += [q.terms for q, _ in played.dialogue]
-        answers += [answer for _, answer in played.dialogue]
-    users, items, values = policy.rewards.entries()
-    assert users.tolist() == [0, 1, 2, 3] * 12
-    torch.testing.assert_close(items, torch.cat(shown), **EXACT)
-    torch.testing.assert_close(values, torch.cat(rewards), **EXACT)
-    _, items, values = policy.answers.entries()
-    torch.testing.assert_close(items, torch.cat(terms), **EXACT)
-    torch.testing.assert_close(values, torch.cat(answers), **EXACT)
-
-
-def test_refit_leaves_users_and_arms_never_seen_untouched():
-    world = hidden_world(arms=60)
-    world.visitors = lambda: torch.tensor([0, 2])
-    policy = HConUCB(world.catalogue, 4, hidden_dim=2, refit_every=4)
-    fresh = copy.deepcopy(policy)
-    reset = []
-    original = policy.arm_model.reset
-    policy.arm_model.reset = lambda who: (reset.append(who.tolist()), original(who))
-    decisions(policy, world, 9)
-    assert reset == [[0, 2], [0, 2]]
-    for model in ("arm_model", "term_model"):
-        for name, value in getattr(policy, model).state_dict().items():
-            torch.testing.assert_close(
-                value[[1, 3]], getattr(fresh, model).state_dict()[name][[1, 3]], **EXACT
-            )
-    unseen = policy.hidden_model.count == 0
-    assert unseen.any()
-    torch.testing.assert_close(policy.hidden[unseen], fresh.hidden[unseen], **EXACT)
-
-
-def test_one_level_on_hidden_features_refits_rewards_and_answers_together():
-    class HConLin(ConversationMixin, HLinUCB):
-        pass
-
-    world = hidden_world()
-    policy = HConLin(world.catalogue, 4, hidden_dim=2, estimator=OneLevel(), ridge=0.3, refit_every=10)
-    decisions(policy, world, 9)
-    hidden_before = policy.hidden.clone()
-    policy._refit_users(policy.rewards, policy.answers)
-    phi = torch.cat((world.catalogue.arm_features, hidden_before), 1)
-    M, b = 0.3 * torch.eye(5).double().repeat(4, 1, 1), torch.zeros(4, 5).double()
-    for history, table in ((policy.rewards, phi), (policy.answers, policy.term_features())):
-        for user, item, value in zip(*(e.tolist() for e in history.entries()), strict=True):
-            M[user] += torch.outer(table[item], table[item])
-            b[user] += value * table[item]
-    torch.testing.assert_close(policy.arm_model.gram, M, **ALGEBRA)
-    torch.testing.assert_close(policy.coefficients(), torch.linalg.solve(M, b), **ALGEBRA)
 
 
 # The split.
@@ -445,12 +332,3 @@ def test_hidden_diagnostics_are_logged():
 def test_values_out_of_range_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(hidden_world().catalogue)
-
-
-def test_a_refit_needs_the_catalogues_features():
-    world = hidden_world()
-    context = world.observe()
-    own = Context(context.users, context.arms, context.arm_features)
-    policy = HLinUCB(world.catalogue, 4, refit_every=5)
-    with pytest.raises(ValueError, match="a refit needs the catalogue's features"):
-        policy.update(own, torch.zeros(4, dtype=torch.int64), torch.ones(4).double())

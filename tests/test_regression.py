@@ -96,6 +96,50 @@ def test_refresh_depends_on_a_models_own_count_only():
     assert batched == set(refreshed) == {(user, count) for user in range(U) for count in (4, 8, 12)}
 
 
+def test_an_idle_user_close_to_its_refresh_costs_others_nothing(monkeypatch):
+    model = make(refresh_every=5)
+    model.count[0] = 4
+    looked = []
+    original = torch.Tensor.__mod__
+    monkeypatch.setattr(
+        torch.Tensor, "__mod__", lambda self, n: (looked.append(len(self)), original(self, n))[1]
+    )
+    for _ in range(3):
+        model.update(torch.tensor([2]), torch.ones(1, D).double(), torch.ones(1).double())
+    assert looked == [1, 1, 1]
+
+
+def test_a_rebuilt_model_is_refreshed_when_due():
+    model = make(refresh_every=5)
+    everyone, x, y = slice(0, U), torch.ones(U, D).double(), torch.ones(U).double()
+    model.update(everyone, x, y)
+    ids = torch.arange(U).repeat(3)
+    model.rebuild(ids, x, ids, torch.ones(len(ids)).double())
+    model.inverse += 1.0  # an error that only a refresh can take away
+    model.update(everyone, x, y)
+    assert model.count.tolist() == [5] * U
+    torch.testing.assert_close(model.inverse, torch.linalg.inv(model.gram), **ALGEBRA)
+
+
+def test_rebuilding_from_a_ragged_history_equals_one_update_after_another():
+    ids, rows = torch.tensor([3, 1, 3, 3, 0, 1, 3]), torch.tensor([2, 0, 1, 2, 2, 1, 0])
+    generator = torch.Generator().manual_seed(0)
+    table, targets = (
+        torch.randn(3, D, generator=generator).double(),
+        torch.randn(7, generator=generator).double(),
+    )
+    at_once, in_turn = make(), make()
+    at_once.rebuild(ids, table, rows, targets)
+    for i in range(7):
+        in_turn.update(ids[[i]], table[rows[[i]]], targets[[i]])
+    for name, value in in_turn.state_dict().items():
+        torch.testing.assert_close(at_once.state_dict()[name], value, **ALGEBRA)
+    at_once.reset(torch.tensor([1, 3]))
+    fresh = make().state_dict()
+    for name, value in at_once.state_dict().items():
+        torch.testing.assert_close(value[[1, 2, 3, 4]], fresh[name][[1, 2, 3, 4]], **EXACT)
+
+
 def test_a_loaded_state_is_refreshed_when_due():
     source = make(refresh_every=5)
     for _ in range(4):

@@ -5,7 +5,20 @@ import math
 import pytest
 import torch
 
-from conbandit_torch import Callback, ConUCB, LinearBandit, LinUCB, Random, Simulation, VarRS, play_round
+from conbandit_torch import (
+    ArmCon,
+    Callback,
+    ConUCB,
+    HConUCB,
+    LinearBandit,
+    LinUCB,
+    Outcome,
+    Random,
+    Simulation,
+    Synthetic,
+    VarRS,
+    play_round,
+)
 from tests.conftest import small_world
 
 
@@ -175,3 +188,36 @@ def test_a_model_with_features_of_its_own_has_no_theta_error():
 
     record = simulate(Biased).records[-1]
     assert record.theta_error is None and record.prediction_error > 0
+
+
+def test_records_keep_their_own_numbers():
+    """What is recorded does not change with the state later."""
+    world = small_world(hidden=2)
+    policy = HConUCB(world.catalogue, 7, hidden_dim=2)
+    first, last = Simulation(policy, world, rounds=30, log_every=15, precision="64-true").run()
+    assert int(first.details["questions/times_asked"].sum()) == 7 * first.questions < 7 * last.questions
+    assert not torch.equal(first.details["hidden/features"], last.details["hidden/features"])
+
+
+@pytest.mark.parametrize("policy_class", [Random, LinUCB, ConUCB, ArmCon, HConUCB])
+def test_only_rows_whose_reward_was_seen_are_learned_and_counted(policy_class):
+    """As in replay: sometimes nobody's reward is seen."""
+
+    class Replay(Synthetic):
+        def pull(self, context, arm):
+            outcome = super().pull(context, arm)
+            return Outcome(outcome.reward, outcome.regret, (arm == 0).nonzero().squeeze(1))
+
+    world = Replay(users=2, arms=30, terms=6, dim=4, pool=5, max_terms=2)
+    policy = policy_class(world.catalogue, 2)
+    simulation = Simulation(policy, world, rounds=60, precision="64-true")
+    seen = []
+
+    class Count(Callback):
+        def on_round(self, simulation, played):
+            seen.append(len(played.outcome.rows))
+
+    simulation.callbacks = (Count(),)
+    simulation.run()
+    assert 0 in seen and max(seen) > 0
+    assert int(policy.rounds.sum()) == sum(seen)

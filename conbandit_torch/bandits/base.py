@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Index, Question, expect_rows
+from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows
 from conbandit_torch.regression import RidgeRegression, dot, weighted_norm
 from conbandit_torch.theory import Alpha, Confidence
 
@@ -18,7 +18,7 @@ class Bandit(nn.Module, ABC):
     """A policy for many users at once. Four verbs: ask, listen, choose, update.
 
     To write one, implement `scores` and `learn`; leave the verbs alone. All state is buffers, so that
-    `state_dict` is the whole policy, and belongs to users: row u of a buffer is user u's.
+    `state_dict` is the whole policy; row u of a per-user buffer is user u's.
 
     Args:
         catalogue: arms and key-terms; its dtype and device are those of the policy's state.
@@ -153,9 +153,9 @@ class LinearBandit(Bandit):
         """[B, A, D] what the model sees of the candidates."""
         return context.arm_features
 
-    def term_features(self) -> Tensor:
-        """[K, D] what the model sees of the key-terms."""
-        return self.catalogue.term_features
+    def term_features(self, terms: Index = EVERY_ROW) -> Tensor:
+        """[n, D] what the model sees of the key-terms `terms` (all of them: [K, D])."""
+        return self.catalogue.term_features[terms]
 
     def centre(self, who: Index) -> Tensor | None:
         """[B, D] what the users' theta is shrunk towards; None is 0."""
@@ -195,7 +195,7 @@ class LinearBandit(Bandit):
 
     def learn_terms(self, context: Context, terms: Tensor, answer: Tensor) -> None:
         """Learn that each row answered `answer` [B] when asked about the key-term `terms` [B]."""
-        self.answer_model.update(context.who, self.term_features()[terms], answer)
+        self.answer_model.update(context.who, self.term_features(terms), answer)
 
     def width(self, context: Context) -> int:
         """Numbers a row that `scores` works on at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,9 +12,23 @@ from conbandit_torch.bandits.base import LinearBandit
 from conbandit_torch.catalogue import Catalogue, Edges
 from conbandit_torch.history import History
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import BLOCK_ELEMENTS, Context
+from conbandit_torch.records import EVERY_ROW, Context, Index, rows_per_block
 from conbandit_torch.regression import RidgeRegression, weighted_norm
 from conbandit_torch.theory import Alpha
+
+
+class Groups(NamedTuple):
+    """What observations tell of: groups of arms, each arm with a share.
+
+    Attributes:
+        of: [Q] the group of each observation.
+        number: how many groups there are.
+        edges: arms and shares of the groups.
+    """
+
+    of: Tensor
+    number: int
+    edges: Edges
 
 
 class HLinUCB(LinearBandit):
@@ -35,7 +50,8 @@ class HLinUCB(LinearBandit):
 
     History refit (ours): the sums above keep every observation at the v and theta it was made with. So
     every `refit_every` rounds they are built anew from a log of all observations, with current values,
-    `refit_sweeps` times over. Time and memory of the log are linear in the observations (`History`).
+    `refit_sweeps` times over. Its time is linear in the log, and in the arms and users; the log's memory is
+    linear in the observations (`History`).
 
     Symbols: C starts at `hidden_ridge` I, A at `ridge` I; v at random values of scale `init_scale`.
     Differs: nothing known without answers and refit.
@@ -107,9 +123,13 @@ class HLinUCB(LinearBandit):
         """[B, A, D + L] `phi = (x, v)`."""
         return torch.cat((context.arm_features, self.hidden[context.arms]), dim=2)
 
-    def term_features(self) -> Tensor:
-        """[K, D + L] `phi~`, from the current v."""
-        return torch.cat((self.catalogue.term_features, self.catalogue.average(self.hidden)), dim=1)
+    def term_features(self, terms: Index = EVERY_ROW) -> Tensor:
+        """[n, D + L] `phi~`, from the current v."""
+        some = terms if isinstance(terms, Tensor) else None
+        hidden = self.catalogue.average(self.hidden, some)
+        return torch.cat(
+            (self.catalogue.term_features[terms], hidden if some is not None else hidden[terms]), 1
+        )
 
     def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
         """[B, A] the arm-level width, and that of the hidden features."""
@@ -118,33 +138,30 @@ class HLinUCB(LinearBandit):
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """theta of the users, then v of the arms shown."""
+        if self.rewards is not None and context.has_own_features:
+            raise ValueError("a refit needs the catalogue's features: leave refit_every out, or arm_features")
         shown = context.pick(arm)
         phi = self.features(shown).squeeze(1)  # [B, D + L], with the v that theta learns from
         super().learn(context, arm, reward)
         theta = self.theta(context.who)
-        one_each = Edges(
-            torch.arange(len(arm), device=arm.device), shown.arms.squeeze(1), torch.ones_like(reward)
-        )
-        self._learn_hidden(one_each, theta, reward - (phi * theta).sum(1))
+        self._learn_hidden(self._about_arms(shown.arms.squeeze(1)), theta, reward - (phi * theta).sum(1))
         if self.rewards is not None:
-            if context.has_own_features:
-                raise ValueError(
-                    "a refit needs the catalogue's features: leave refit_every out, or arm_features"
-                )
-            self.rewards.append(context.users, one_each.target, reward)
+            self.rewards.append(context.users, shown.arms.squeeze(1), reward)
 
     def learn_terms(self, context: Context, terms: Tensor, answer: Tensor) -> None:
         """theta of the level that answers enter, then v of the key-terms' arms."""
-        phi = self.term_features()[terms]
+        phi = self.term_features(terms)
         super().learn_terms(context, terms, answer)
         theta = self.answer_theta(context.who)
-        self._learn_hidden(self.catalogue.arms_of(terms), theta, answer - (phi * theta).sum(1))
+        self._learn_hidden(self._about_terms(terms), theta, answer - (phi * theta).sum(1))
         if self.answers is not None:
             self.answers.append(context.users, terms, answer)
 
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and refit when it is time."""
         super().update(context, arm, reward)
+        if len(context) == 0:  # nothing was learned in this round
+            return
         self.updates += 1
         if self.refit_every is not None and int(self.updates) % self.refit_every == 0:
             self.refit()
@@ -154,12 +171,14 @@ class HLinUCB(LinearBandit):
         if self.rewards is None or self.answers is None:
             raise ValueError("there is no log to refit from: build the policy with refit_every")
         start = time.perf_counter()
-        before = self.hidden.clone()
         for _ in range(self.refit_sweeps):
             self._refit_users(self.rewards, self.answers)
             self._refit_hidden(self.rewards, self.answers)
-        self.last_change = (self.hidden - before).norm()
         self.refit_seconds = time.perf_counter() - start
+
+    def width(self, context: Context) -> int:
+        """Numbers a row that `scores` works on at once: features, and C^-1 of every candidate."""
+        return super().width(context) + context.arms.shape[1] * self.hidden.shape[1] ** 2
 
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
         """The base's, and what the hidden features are doing."""
@@ -179,20 +198,44 @@ class HLinUCB(LinearBandit):
         inverse = self.hidden_model.inverse[context.arms]  # [B, A, L, L]
         return weighted_norm(theta, torch.matmul(inverse, theta[..., None]).squeeze(3))
 
-    def _learn_hidden(self, edges: Edges, theta: Tensor, residual: Tensor) -> None:
-        """The v-step of observations `edges.owner`, each about arms with shares, from v as it is now."""
-        self._collect(edges, theta, residual)
-        touched = edges.target.unique()
+    def _about_arms(self, arms: Tensor) -> Groups:
+        """Rewards of `arms` [Q] tell of groups of one arm, with share 1."""
+        distinct, group = arms.unique(return_inverse=True)
+        alone = torch.arange(len(distinct), device=arms.device)
+        edges = Edges(alone, distinct, torch.ones_like(distinct, dtype=self.hidden.dtype))
+        return Groups(group, len(distinct), edges)
+
+    def _about_terms(self, terms: Tensor) -> Groups:
+        """Answers on `terms` [Q] tell of the key-terms' arms, with shares p."""
+        distinct, group = terms.unique(return_inverse=True)
+        return Groups(group, len(distinct), self.catalogue.arms_of(distinct))
+
+    def _learn_hidden(self, groups: Groups, theta: Tensor, residual: Tensor) -> None:
+        """The v-step of observations of groups of arms, all from v as it is now."""
+        self._collect(groups, theta, residual)
+        touched = groups.edges.target.unique()
         self.hidden_model.refresh(touched)
         new = self.hidden_model.coefficients(touched)
         self.last_change = (new - self.hidden[touched]).norm()
         self.hidden[touched] = new
 
-    def _collect(self, edges: Edges, theta: Tensor, residual: Tensor) -> None:
-        """Add to C and d what observations tell of their arms: theta [Q, D + L], residual [Q]."""
-        direction = theta[:, self.catalogue.dim :][edges.owner]  # [E, L] theta^v
-        target = residual[edges.owner] + (self.hidden[edges.target] * direction).sum(1)
-        self.hidden_model.accumulate(edges.target, direction, target, edges.weight)
+    def _collect(self, groups: Groups, theta: Tensor, residual: Tensor) -> None:
+        """Add to C and d what observations (theta [Q, D + L], residual [Q]) tell of their groups' arms.
+
+        Summed over a group's observations before it is spread over the group's arms, so that many answers on
+        a popular key-term cost no more than one:
+            C_a += p sum theta^v theta^v^T,  d_a += p (sum theta^v rho + (sum theta^v theta^v^T) v_a).
+        """
+        direction = theta[:, self.catalogue.dim :]  # [Q, L] theta^v
+        hidden_dim, edges = direction.shape[1], groups.edges
+        moment = direction.new_zeros(groups.number, hidden_dim)
+        moment.index_add_(0, groups.of, direction * residual[:, None])
+        gram = direction.new_zeros(groups.number, hidden_dim, hidden_dim)
+        gram.index_add_(0, groups.of, direction[:, :, None] * direction[:, None, :])
+        own_gram = edges.weight[:, None, None] * gram[edges.owner]  # [E, L, L]
+        own_moment = edges.weight[:, None] * moment[edges.owner]
+        own_moment += torch.bmm(own_gram, self.hidden[edges.target][:, :, None]).squeeze(2)
+        self.hidden_model.add(edges.target, own_gram, own_moment)
 
     def _refit_users(self, rewards: History, answers: History) -> None:
         """M, b (and the answers' regression) of all users in the log, with the current v."""
@@ -202,30 +245,27 @@ class HLinUCB(LinearBandit):
         self.arm_model.reset(seen)
         if self.answer_model is not self.arm_model:
             self.answer_model.reset(seen)
-        phi = torch.cat((self.catalogue.arm_features, self.hidden), dim=1)  # [N, D + L]
-        self.arm_model.rebuild(users, phi, arms, values)
-        if len(asked):
-            self.answer_model.rebuild(asked, self.term_features(), terms, told)
+        self.arm_model.rebuild(users, self._arm_table(), arms, values)
+        self.answer_model.rebuild(asked, self.term_features(), terms, told)
 
     def _refit_hidden(self, rewards: History, answers: History) -> None:
         """C, d and v of all arms in the log, with the current theta."""
-        users, arms, values = rewards.entries()
-        asked, terms, told = answers.entries()
-        phi = torch.cat((self.catalogue.arm_features, self.hidden), dim=1)
+        arms, terms = rewards.entries()[1], answers.entries()[1]
         touched = torch.cat((arms, self.catalogue.arms_of(terms.unique()).target)).unique()
         self.hidden_model.reset(touched)
-        size = max(1, BLOCK_ELEMENTS // self.arm_model.dim)
         everyone = slice(0, self.num_users)
-        theta = self.theta(everyone)
-        for who, arm, value in zip(users.split(size), arms.split(size), values.split(size), strict=True):
-            residual = value - (phi[arm] * theta[who]).sum(1)
-            owner = torch.arange(len(arm), device=arm.device)
-            self._collect(Edges(owner, arm, torch.ones_like(value)), theta[who], residual)
-        if len(asked):
-            theta, phi = self.answer_theta(everyone), self.term_features()
-            size = max(1, size // max(1, len(self.catalogue._term_arms) // self.catalogue.num_terms))
-            for who, term, value in zip(asked.split(size), terms.split(size), told.split(size), strict=True):
-                residual = value - (phi[term] * theta[who]).sum(1)
-                self._collect(self.catalogue.arms_of(term), theta[who], residual)
+        for history, table, theta, about in (
+            (rewards, self._arm_table(), self.theta(everyone), self._about_arms),
+            (answers, self.term_features(), self.answer_theta(everyone), self._about_terms),
+        ):
+            size = rows_per_block(self.arm_model.dim + self.hidden.shape[1] ** 2)
+            parts = (entries.split(size) for entries in history.entries())
+            for users, items, values in zip(*parts, strict=True):
+                own = theta[users]  # [n, D + L]
+                self._collect(about(items), own, values - (table[items] * own).sum(1))
         self.hidden_model.refresh(touched)
         self.hidden[touched] = self.hidden_model.coefficients(touched)
+
+    def _arm_table(self) -> Tensor:
+        """[N, D + L] `phi` of all arms, from the current v."""
+        return torch.cat((self.catalogue.arm_features, self.hidden), dim=1)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from conbandit_torch.records import BLOCK_ELEMENTS, Context
+from conbandit_torch.catalogue import Edges
+from conbandit_torch.records import Context, rows_per_block
 from conbandit_torch.regression import weighted_norm
 
 if TYPE_CHECKING:
@@ -85,14 +86,7 @@ class MaxRelatedConfidence(Selection):
         vectors, model = policy.lookahead(context)
         radius = weighted_norm(vectors, model.solve(context.who, vectors))  # [B, A]
         edges = policy.catalogue.terms_of(context.arms.reshape(-1))
-        return _average(
-            context,
-            policy,
-            edges.owner,
-            edges.target,
-            edges.weight,
-            radius.reshape(-1)[edges.owner],
-        )
+        return _average(context, policy, edges, radius.reshape(-1)[edges.owner])
 
 
 class LargestConfidenceReduction(Selection):
@@ -116,7 +110,7 @@ class LargestConfidenceReduction(Selection):
         spread = _quadratic(model.inverse[context.who], terms)[rows, edges.target]  # x~^T G^-1 x~
         after = before - overlap.square() / (1 + spread)  # [E] Sherman-Morrison
         reduction = before.clamp_min(0).sqrt() - after.clamp_min(0).sqrt()
-        return _average(context, policy, edges.owner, edges.target, edges.weight, reduction)
+        return _average(context, policy, edges, reduction)
 
 
 def _quadratic(matrices: Tensor, terms: Tensor) -> Tensor:
@@ -125,24 +119,22 @@ def _quadratic(matrices: Tensor, terms: Tensor) -> Tensor:
     It is the product of H_b and x~_k x~_k^T, both laid out flat: one large matrix product for all of them,
     in runs of key-terms so that the outer products stay small.
     """
+    if terms.shape[1] != matrices.shape[1]:
+        raise ValueError(
+            f"term_features() gives {terms.shape[1]} features, the model has {matrices.shape[1]}: a bandit "
+            "that overrides features must override term_features to match"
+        )
     flat = matrices.flatten(1)
-    runs = terms.split(max(1, BLOCK_ELEMENTS // flat.shape[1]))
+    runs = terms.split(rows_per_block(flat.shape[1]))
     outer = ((run[:, :, None] * run[:, None, :]).flatten(1) for run in runs)
     return torch.cat([flat @ products.T for products in outer], dim=1)
 
 
-def _average(
-    context: Context,
-    policy: ConversationMixin,
-    owner: Tensor,
-    terms: Tensor,
-    weights: Tensor,
-    values: Tensor,
-) -> Tensor:
+def _average(context: Context, policy: ConversationMixin, edges: Edges, values: Tensor) -> Tensor:
     """[B, K] weighted mean of `values` [E] over each key-term's candidates; 0 where it has none."""
     size = policy.catalogue.num_terms
-    cell = owner // context.arms.shape[1] * size + terms  # [E] position in the flat [B, K]
-    total = weights.new_zeros(len(context) * size)
-    weight = total.clone().index_add_(0, cell, weights)
-    total.index_add_(0, cell, weights * values)
+    cell = edges.owner // context.arms.shape[1] * size + edges.target  # [E] position in the flat [B, K]
+    total = edges.weight.new_zeros(len(context) * size)
+    weight = total.clone().index_add_(0, cell, edges.weight)
+    total.index_add_(0, cell, edges.weight * values)
     return (total / weight.clamp_min(torch.finfo(weight.dtype).tiny)).view(-1, size)

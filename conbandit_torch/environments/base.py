@@ -160,6 +160,8 @@ class Simulated(Environment):
         def block_mean(block: Context) -> Tensor:
             features = block.arm_features
             if self.hidden:
+                if block.has_own_features:
+                    raise ValueError("with hidden features, a context's features are the catalogue's")
                 features = self._world.arm_features[block.arms]
             return dot(features, self.theta[block.who])
 
