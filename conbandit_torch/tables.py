@@ -30,9 +30,9 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
     table = Table(title=f"After {experiment.rounds:,} rounds ({over})")
     first = next(iter(experiment.policies))
     table.add_column("policy", no_wrap=True)
-    table.add_column("regret per user", justify="right", no_wrap=True)
-    for heading in (f"of {first}", "theta error", "predict. error", "asked", "seconds"):
-        table.add_column(heading, justify="right", min_width=6)
+    # Line breaks of our own, so that the table fits into 80 columns.
+    for heading in ("regret\nper user", f"of\n{first}", "theta\nerror", "predict.\nerror", "asked", "time"):
+        table.add_column(heading, justify="right", no_wrap=True)
     baseline = None
     for name in experiment.policies:
         own = [row for row in rows if row["policy"] == name]
@@ -49,7 +49,7 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
             _mean(own, "theta_error", ".4f"),
             _mean(own, "prediction_error", ".4f"),
             _mean(own, "questions", ".1f"),
-            _mean(own, "seconds", ".1f"),
+            f"{_mean(own, 'seconds', '.1f')} s",
         )
     return table
 

@@ -1,6 +1,5 @@
 """hLinUCB, hConUCB and their variants: golden decisions, references, limits, refit."""
 
-
 import numpy as np
 import pytest
 import torch

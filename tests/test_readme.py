@@ -20,7 +20,9 @@ SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 def test_python_snippets_run(number, tmp_path):
     path = tmp_path / "snippet.py"
     path.write_text(SNIPPETS[number])
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=120, cwd=REPOSITORY
+    )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) > 0
 
