@@ -1,4 +1,4 @@
-"""The command line: conbandit run."""
+"""The command line: conbandit run | report | plot."""
 
 from __future__ import annotations
 
@@ -33,31 +33,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="threads of torch in a run (default: 1 if J > 1, else torch's)",
     )
     run.add_argument("--out", type=Path, metavar="DIR", help="folder for the results (default: a new one)")
+    report = commands.add_parser("report", help="compare the policies of a results folder")
+    report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    report.add_argument("--baseline", metavar="NAME", help="compare with this policy (default: the first)")
+    plot = commands.add_parser("plot", help="draw the curves of a results folder, as PNG and PDF")
+    plot.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     options, rest = parser.parse_known_args(arguments)
 
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     try:
-        return _run(options, rest, console)
+        return _command(options, rest, console)
     except KeyboardInterrupt:
         console.print("conbandit: interrupted; what had finished is kept", style="red")
         return 130
 
 
-def _run(options: argparse.Namespace, rest: list[str], console: Console) -> int:
+def _command(options: argparse.Namespace, rest: list[str], console: Console) -> int:
     # Imported here, so that --help does not wait for torch.
     from conbandit_torch.config_errors import ConfigError
 
     try:
-        return _run_experiment(options, _overrides(rest), console)
+        if options.command == "run":
+            return _run(options, _overrides(rest), console)
+        if rest:
+            raise ConfigError(f"unexpected argument {rest[0]!r}")
+        return {"report": _report, "plot": _plot}[options.command](options)
     except ConfigError as error:
         problem = str(error)
     except OSError as error:
-        problem = f"{error.filename or options.out or 'runs'}: {error.strerror or error}"
+        problem = f"{error.filename or 'results'}: {error.strerror or error}"
     console.print(f"conbandit: {problem}", style="red", soft_wrap=True)
     return 2
 
 
-def _run_experiment(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> int:
+def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> int:
     from conbandit_torch.config import load
     from conbandit_torch.config_errors import ConfigError
     from conbandit_torch.runner import results_folder, run
@@ -73,13 +82,39 @@ def _run_experiment(options: argparse.Namespace, overrides: list[tuple[str, str]
     experiment = load(options.config, overrides)
     folder = results_folder(options.out, options.config)
     rows = run(experiment, folder, console, jobs=options.jobs, threads=options.threads)
-    output = Console(markup=False, emoji=False, highlight=False)
+    output = _output()
     output.print(summary_table(rows, experiment))
     failed = [row for row in rows if "error" in row]
     for row in failed:
         output.print(f"FAILED: {row['policy']} seed {row['seed']}: {row['error']}", soft_wrap=True)
     output.print(f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
     return 1 if failed else 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from conbandit_torch.report import compare
+    from conbandit_torch.results import read_results
+
+    report = compare(read_results(options.folder), options.baseline)
+    path = options.folder / "report.md"
+    path.write_text(report.markdown(), encoding="utf-8")
+    output = _output()
+    output.print(report.table())
+    output.print(f"{report.order}\n\n{report.notes}\nReport: {path}", soft_wrap=True)
+    return 0
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from conbandit_torch.plots import draw_all
+    from conbandit_torch.results import read_results
+
+    for path in draw_all(read_results(options.folder), options.folder / "plots"):
+        _output().print(str(path), soft_wrap=True)
+    return 0
+
+
+def _output() -> Console:
+    return Console(markup=False, emoji=False, highlight=False)
 
 
 def _overrides(rest: list[str]) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from conbandit_torch.loop import Precision
 
 _GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
 _GIVEN_TO_ENVIRONMENTS = {"seed"}
+_RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv")  # names that a results folder needs itself
 _REQUIRED = ("rounds", "environment", "policies")
 _OPTIONAL = ("seeds", "log_every", "precision", "accelerator")
 
@@ -42,11 +43,7 @@ def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
     policies = {}
     for name, node in config["policies"].items():
         where = f"{path}: policies.{name}"
-        if (
-            not isinstance(name, str)
-            or not re.fullmatch(r"[\w+-][\w.+ -]{0,99}", name)
-            or name.endswith(".csv")
-        ):
+        if not isinstance(name, str) or not re.fullmatch(r"[\w+-][\w.+ -]{0,99}", name) or name in _RESERVED:
             raise ConfigError(
                 f"{where}: a policy's name is a folder's name: at most 100 letters, digits, . + - _"
             )

@@ -18,6 +18,7 @@ import torch
 import yaml
 from rich.console import Console
 
+from conbandit_torch.aggregate import aggregate
 from conbandit_torch.callbacks import (
     Callback,
     MetricsFile,
@@ -75,6 +76,8 @@ def run(
         console.print(_describe(row), soft_wrap=True)
     rows_in_order = [rows[job] for job in experiment.jobs()]
     _write_summary(folder, rows_in_order)
+    if any("error" not in row for row in rows_in_order):
+        aggregate(folder)
     return rows_in_order
 
 
@@ -110,7 +113,8 @@ def run_job(
         return {"policy": name, "seed": seed, "error": f"{type(error).__name__}: {error}"}
     row = summary_row(name, seed, records[-1])
     unfinished = job_folder / "result.json.part"
-    unfinished.write_text(json.dumps(row), encoding="utf-8")
+    result = {"users": environment.num_users, "summary": row}
+    unfinished.write_text(json.dumps(result), encoding="utf-8")
     unfinished.replace(job_folder / "result.json")
     (job_folder / "error.txt").unlink(missing_ok=True)
     return row
@@ -147,7 +151,7 @@ def _finished(experiment: Experiment, name: str, seed: int, folder: Path) -> Row
         raise ConfigError(
             f"--out {folder}: holds results of another config ({path} differs in {key}); name another folder"
         )
-    row: Row = json.loads(result.read_text(encoding="utf-8"))
+    row: Row = json.loads(result.read_text(encoding="utf-8"))["summary"]
     return row
 
 

@@ -1,16 +1,13 @@
 """What the README shows works as printed."""
 
 import re
-import runpy
 import subprocess
 import sys
 
 import pytest
 
 import conbandit_torch
-from conbandit_torch.cli import main
 from tests.conftest import REPOSITORY
-from tests.test_config import GOOD, write
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -35,13 +32,3 @@ def test_files_that_the_readme_names_exist():
 def test_classes_that_the_readme_names_are_public():
     for name in re.findall(r"`([A-Z][A-Za-z0-9]+)`", README):
         assert hasattr(conbandit_torch, name), name
-
-
-def test_the_picture_is_drawn_from_results(tmp_path):
-    out = tmp_path / "out"
-    main(["run", str(write(tmp_path, GOOD)), "--out", str(out)])
-    script = runpy.run_path(str(REPOSITORY / "experiments" / "plot_regret.py"))
-    rounds, regret = script["curves"](out / "Con")
-    assert rounds.tolist() == [10, 12] and regret.shape == (2, 2)
-    script["main"](out, tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").stat().st_size > 5_000

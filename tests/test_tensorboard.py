@@ -47,7 +47,7 @@ def server(results):
         for _ in range(240):  # at most two minutes
             time.sleep(0.5)
             try:
-                if len(fetch("runs")) == 4:
+                if len(fetch("runs")) == 6:
                     break
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 assert process.poll() is None
@@ -58,8 +58,9 @@ def server(results):
 
 
 def test_the_server_shows_every_run_and_its_regret_curve(server, results):
-    assert sorted(server("runs")) == ["Con/seed0", "Con/seed1", "Lin/seed0", "Lin/seed1"]
-    for run in server("runs"):
+    singles = ["Con/seed0", "Con/seed1", "Lin/seed0", "Lin/seed1"]
+    assert sorted(server("runs")) == [*singles, "aggregate/Con", "aggregate/Lin"]
+    for run in singles:
         points = server("plugin/scalars/scalars", run=run, tag="regret/cumulative", format="json")
         expected = rows(results / run / "metrics.csv")
         assert [step for _, step, _ in points] == [4, 8, 12]
@@ -97,3 +98,15 @@ def test_tags_are_stable_and_grouped(results):
     assert plugins.plugin_name == "hparams"
     text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
     assert "class_path: conbandit_torch.ConUCB" in text
+
+
+def test_the_server_shows_bands_of_all_policies_in_one_chart(server):
+    layout = server("plugin/custom_scalars/layout")
+    charts = {chart["title"]: chart for category in layout["category"] for chart in category["chart"]}
+    assert charts["cumulative_regret"]["margin"]["series"] == [
+        {
+            "value": "over_seeds/cumulative_regret_mean",
+            "lower": "over_seeds/cumulative_regret_low",
+            "upper": "over_seeds/cumulative_regret_high",
+        }
+    ]

@@ -1,0 +1,106 @@
+"""Figures of a results folder, for papers: PNG and PDF, the same colour for a policy everywhere."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from conbandit_torch.results import PolicyResults, intervals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; line and marker serve print in grey.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_PUBLISHED = ("linucb", "conucb", "armcon", "varrs", "varmrc", "varlcr", "hlinucb")
+
+
+def style(name: str) -> dict[str, Any]:
+    """Colour, line and marker of a policy, by its name alone; hConUCB looks like ConUCB, and so on."""
+    plain = "".join(letter for letter in name.lower() if letter.isalnum())
+    if plain not in _PUBLISHED:
+        plain = plain.removeprefix("h")
+    if plain in _PUBLISHED:
+        colour = line = _PUBLISHED.index(plain)
+    else:
+        line, colour = divmod(zlib.crc32(name.encode()) % 64, 8)
+    return {"color": _COLOURS[colour], "linestyle": _LINES[line], "marker": _MARKERS[line]}
+
+
+def draw_all(results: dict[str, PolicyResults], folder: Path) -> list[Path]:
+    """All figures; returns the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    with _figure(folder / "regret", files) as axes:
+        _curves(axes, results, "cumulative_regret", every=None)
+        axes.set(ylabel="cumulative regret per user", ylim=(0, None))
+    with_theta = {n: own for n, own in results.items() if not np.isnan(own.metrics["theta_error"]).any()}
+    if with_theta:
+        with _figure(folder / "theta_error", files) as axes:
+            _curves(axes, with_theta, "theta_error", every=50)
+            axes.set(ylabel=r"$\|\theta_t - \theta_*\|$, mean over users", yscale="log")
+    with _figure(folder / "final_regret", files) as axes:
+        _bars(axes, results)
+    return files
+
+
+def _curves(axes: Axes, results: dict[str, PolicyResults], metric: str, every: int | None) -> None:
+    """Mean over seeds with its interval as a band, at all recorded rounds or at multiples of `every`."""
+    for name, own in results.items():
+        shown = np.ones(len(own.rounds), dtype=bool) if every is None else own.rounds % every == 0
+        shown = shown if shown.any() else np.ones_like(shown)
+        mean, half = intervals(own.metrics[metric][:, shown])
+        look = style(name)
+        axes.plot(own.rounds[shown], mean, label=_label(name, own), markevery=0.1, markersize=4, **look)
+        if not np.isnan(half).any():
+            axes.fill_between(
+                own.rounds[shown], mean - half, mean + half, color=look["color"], alpha=0.15, linewidth=0
+            )
+    axes.set(xlabel="round", xlim=(0, None))
+    axes.legend(frameon=False, fontsize="small")
+
+
+def _bars(axes: Axes, results: dict[str, PolicyResults]) -> None:
+    for position, (name, own) in enumerate(results.items()):
+        mean, half = intervals(own.final("cumulative_regret"))
+        error = None if np.isnan(half) else half
+        axes.bar(position, mean, yerr=error, capsize=3, color=style(name)["color"], alpha=0.85, width=0.7)
+        axes.annotate(
+            f"{mean:.1f}",
+            (position, mean + (error or 0)),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize="small",
+        )
+    axes.set_xticks(range(len(results)), [_label(*item) for item in results.items()], rotation=20, ha="right")
+    last = max(own.rounds[-1] for own in results.values())
+    axes.set(ylabel=f"cumulative regret per user at round {last}")
+    axes.margins(y=0.1)
+
+
+def _label(name: str, own: PolicyResults) -> str:
+    return name if len(own.seeds) > 1 else f"{name} (one seed)"
+
+
+@contextmanager
+def _figure(stem: Path, files: list[Path]) -> Iterator[Axes]:
+    """Axes of a new figure, which is written to `stem`.png and .pdf afterwards."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.8), layout="constrained")
+    axes = figure.add_subplot()
+    axes.grid(alpha=0.3)
+    axes.set_axisbelow(True)
+    yield axes
+    for ending in (".png", ".pdf"):
+        files.append(stem.with_suffix(ending))
+        figure.savefig(files[-1], dpi=150)

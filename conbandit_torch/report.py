@@ -1,0 +1,157 @@
+"""Compares policies: final regret with intervals, and paired tests over seeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+from rich.table import Table
+
+from conbandit_torch.results import PolicyResults, intervals, pick
+
+LEVEL = 0.05
+
+_HEADINGS = (
+    "policy",
+    "seeds",
+    "regret",
+    "of {0}",
+    "less than {0}",
+    "p",
+    "theta error",
+    "asked",
+    "us/user-round",
+)
+_ONLY_IN_MARKDOWN = ("seeds", "less than {0}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """A comparison, ready to be shown.
+
+    Attributes:
+        headings: of the columns.
+        lines: a line a policy, best first.
+        order: which policies the seeds separate.
+        notes: how to read it.
+    """
+
+    headings: list[str]
+    lines: list[list[str]]
+    order: str
+    notes: str
+
+    def table(self) -> Table:
+        """For the terminal: what fits into 80 columns."""
+        table = Table()
+        shown = [number for number, heading in enumerate(_HEADINGS) if heading not in _ONLY_IN_MARKDOWN]
+        for number in shown:
+            words = self.headings[number].replace(" ", "\n", 1).replace("/", " per\n")
+            table.add_column(words, justify="right" if number else "left", no_wrap=True)
+        for line in self.lines:
+            table.add_row(*(line[number] for number in shown))
+        return table
+
+    def markdown(self) -> str:
+        """For `report.md`."""
+        rule = ["---", *["---:"] * (len(self.headings) - 1)]
+        rows = [f"| {' | '.join(cells)} |" for cells in (self.headings, rule, *self.lines)]
+        return "\n".join(["# Report", "", *rows, "", self.order, "", self.notes, ""])
+
+
+def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> Report:
+    """The report on `results`, relative to `baseline` (the first policy, if not given)."""
+    baseline = next(iter(results)) if baseline is None else baseline
+    base = pick(results, baseline, "--baseline")
+    ranked = sorted(results, key=lambda name: float(results[name].final("cumulative_regret").mean()))
+    p_values = _holm({pair: _paired_p(results, *pair) for pair in combinations(ranked, 2)})
+    lines = []
+    for name in ranked:
+        own = results[name]
+        pair = (name, baseline) if ranked.index(name) < ranked.index(baseline) else (baseline, name)
+        base_regret = float(base.final("cumulative_regret").mean())
+        seconds = np.mean([row["seconds"] for row in own.rows]) / (own.rounds[-1] * own.num_users)
+        common = _common(own, base)
+        saved = base.final("cumulative_regret", common) - own.final("cumulative_regret", common)
+        lines.append(
+            [
+                name,
+                str(len(own.seeds)),
+                _with_interval(own.final("cumulative_regret")),
+                f"{float(own.final('cumulative_regret').mean()) / base_regret:.1%}" if base_regret else "-",
+                "-" if name == baseline else _with_interval(saved),
+                "-" if name == baseline else _p(p_values[pair]),
+                _mean(own.final("theta_error"), ".4f"),
+                _mean(own.final("questions"), ".1f"),
+                f"{seconds * 1e6:.1f}",
+            ]
+        )
+    return Report([h.format(baseline) for h in _HEADINGS], lines, _order(ranked, p_values), _notes(results))
+
+
+def _common(one: PolicyResults, other: PolicyResults) -> list[int]:
+    """Seeds that both have run: all policies of a seed see the same rounds, so these are pairs."""
+    return [seed for seed in one.seeds if seed in other.seeds]
+
+
+def _paired_p(results: dict[str, PolicyResults], one: str, other: str) -> float:
+    """Two-sided paired t test of the final regrets; NaN with fewer than two common seeds."""
+    from scipy.stats import ttest_rel
+
+    seeds = _common(results[one], results[other])
+    a, b = (results[name].final("cumulative_regret", seeds) for name in (one, other))
+    if len(seeds) < 2:
+        return float("nan")
+    if np.ptp(a - b) <= 1e-12 * np.abs(a).max():  # the test divides by this spread
+        return 1.0 if np.allclose(a, b, rtol=1e-12) else 0.0
+    return float(ttest_rel(a, b).pvalue)
+
+
+def _holm(p_values: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    """Holm's correction: all pairs are tested, and one error in all of them is to be unlikely."""
+    tested = sorted((p, pair) for pair, p in p_values.items() if not np.isnan(p))
+    corrected, largest = dict(p_values), 0.0
+    for rank, (p, pair) in enumerate(tested):
+        largest = max(largest, min(1.0, p * (len(tested) - rank)))
+        corrected[pair] = largest
+    return corrected
+
+
+def _order(ranked: list[str], p_values: dict[tuple[str, str], float]) -> str:
+    """The policies by regret, with `<` where neighbours are separated and `~` where they are not."""
+    text = ranked[0]
+    for better, worse in pairwise(ranked):
+        text += f" {'<' if p_values[better, worse] < LEVEL else '~'} {worse}"
+    return f"Order by regret: {text}"
+
+
+def _notes(results: dict[str, PolicyResults]) -> str:
+    notes = [
+        f"`<`: the regrets differ (paired t test over seeds, Holm-corrected over all pairs, p < {LEVEL}); "
+        "`~`: these seeds do not separate the two.",
+        "Regret: per user at the last round, with its 95 % t interval over seeds. p: against the baseline.",
+    ]
+    single = [name for name, own in results.items() if len(own.seeds) < 2]
+    if single:
+        notes.append(f"Only one seed, hence no interval and no test: {', '.join(single)}.")
+    if len({tuple(own.seeds) for own in results.values()}) > 1:
+        notes.append("The policies have different seeds; tests use those that both have.")
+    return "\n".join(notes)
+
+
+def _with_interval(values: np.ndarray) -> str:
+    if not len(values):
+        return "-"
+    mean, half = intervals(values)
+    return f"{mean:.2f}" if np.isnan(half) else f"{mean:.2f} ± {half:.2f}"
+
+
+def _mean(values: np.ndarray, form: str) -> str:
+    return "-" if np.isnan(values).any() else format(float(values.mean()), form)
+
+
+def _p(value: float) -> str:
+    if np.isnan(value):
+        return "-"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
