@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,11 @@ def run(
             f"{folder} holds {len(finished)} of {len(experiment.jobs())} jobs; running the others",
             soft_wrap=True,
         )
-    runner = _one_by_one if jobs == 1 else _side_by_side
+    if jobs > 1 and threads is None:
+        threads = 1  # so that results do not depend on the number of jobs
+    job = partial(run_job, experiment, folder, threads)
     rows = finished
-    for row in runner(experiment, todo, folder, console, jobs, threads):
+    for row in _one_by_one(job, todo, console) if jobs == 1 else _side_by_side(job, todo, console, jobs):
         rows[row["policy"], row["seed"]] = row
         _write_summary(folder, [rows[job] for job in experiment.jobs() if job in rows])
         console.print(_describe(row), soft_wrap=True)
@@ -82,7 +85,7 @@ def run(
 
 
 def run_job(
-    experiment: Experiment, name: str, seed: int, folder: Path, threads: int | None, *callbacks: Callback
+    experiment: Experiment, folder: Path, threads: int | None, name: str, seed: int, *callbacks: Callback
 ) -> Row:
     """One policy with one seed, into `folder/<policy>/seed<k>`; an error becomes the row's `error`."""
     if threads is not None:
@@ -164,32 +167,19 @@ def _first_difference(one: Any, other: Any, key: str = "") -> str:
     return f"{key}: {one!r} there, {other!r} now"
 
 
-def _one_by_one(
-    experiment: Experiment,
-    todo: list[tuple[str, int]],
-    folder: Path,
-    console: Console,
-    jobs: int,
-    threads: int | None,
-) -> Iterator[Row]:
+def _one_by_one(job: Callable[..., Row], todo: list[tuple[str, int]], console: Console) -> Iterator[Row]:
     with progress_bars(console=console, transient=True) as bars:
         for name, seed in todo:
-            yield run_job(experiment, name, seed, folder, threads, ProgressBar(bars, f"{name} seed {seed}"))
+            yield job(name, seed, ProgressBar(bars, f"{name} seed {seed}"))
 
 
 def _side_by_side(
-    experiment: Experiment,
-    todo: list[tuple[str, int]],
-    folder: Path,
-    console: Console,
-    jobs: int,
-    threads: int | None,
+    job: Callable[..., Row], todo: list[tuple[str, int]], console: Console, jobs: int
 ) -> Iterator[Row]:
     from joblib import Parallel, delayed
     from rich.progress import track
 
-    # One thread a job unless told otherwise: then results do not depend on the number of jobs.
-    calls = (delayed(run_job)(experiment, name, seed, folder, threads or 1) for name, seed in todo)
+    calls = (delayed(job)(name, seed) for name, seed in todo)
     rows = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
     yield from track(rows, f"{jobs} jobs at a time", total=len(todo), console=console, transient=True)
 

@@ -1,6 +1,10 @@
 """Shared by all tests: a small world and the three tolerances."""
 
+import os
 from pathlib import Path
+
+# The tests' tensors are small, and the tests run side by side: one thread each, in child processes too.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
 import torch
@@ -25,4 +29,4 @@ def world():
     return small_world()
 
 
-torch.set_num_threads(1)  # the tests' tensors are small, and the tests run side by side
+torch.set_num_threads(1)

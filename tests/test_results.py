@@ -108,7 +108,7 @@ def test_paired_tests_see_what_unpaired_intervals_hide():
 
 def test_orders_are_claimed_only_where_seeds_support_them():
     base = np.array([50.0, 52.0, 51.0, 53.0, 49.0, 50.5])
-    report = compare(made_up(A=base + 5, B=base + [1.0, -1.2, 0.8, -1.0, 1.1, -0.9], C=base), "A")
+    report = compare(made_up(A=base + 5, B=base + np.array([1.0, -1.2, 0.8, -1.0, 1.1, -0.9]), C=base), "A")
     assert report.order == "Order by regret: B ~ C < A"
 
 

@@ -50,8 +50,8 @@ class HLinUCB(LinearBandit):
 
     History refit (ours): the sums above keep every observation at the v and theta it was made with. So
     every `refit_every` rounds they are built anew from a log of all observations, with current values,
-    `refit_sweeps` times over. Its time is linear in the log, and in the arms and users; the log's memory is
-    linear in the observations (`History`).
+    `refit_sweeps` times over, in time linear in the log (and the number of arms). The log's memory is linear
+    in the observations (`History`).
 
     Symbols: C starts at `hidden_ridge` I, A at `ridge` I; v at random values of scale `init_scale`.
     Differs: nothing known without answers and refit.
@@ -127,9 +127,8 @@ class HLinUCB(LinearBandit):
         """[n, D + L] `phi~`, from the current v."""
         some = terms if isinstance(terms, Tensor) else None
         hidden = self.catalogue.average(self.hidden, some)
-        return torch.cat(
-            (self.catalogue.term_features[terms], hidden if some is not None else hidden[terms]), 1
-        )
+        observed = self.catalogue.term_features[terms]
+        return torch.cat((observed, hidden if some is not None else hidden[terms]), dim=1)
 
     def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
         """[B, A] the arm-level width, and that of the hidden features."""
@@ -253,15 +252,17 @@ class HLinUCB(LinearBandit):
         arms, terms = rewards.entries()[1], answers.entries()[1]
         touched = torch.cat((arms, self.catalogue.arms_of(terms.unique()).target)).unique()
         self.hidden_model.reset(touched)
-        everyone = slice(0, self.num_users)
-        for history, table, theta, about in (
-            (rewards, self._arm_table(), self.theta(everyone), self._about_arms),
-            (answers, self.term_features(), self.answer_theta(everyone), self._about_terms),
+        size = rows_per_block(self.arm_model.dim + self.hidden.shape[1] ** 2)
+        for history, table, theta_of, about in (
+            (rewards, self._arm_table(), self.theta, self._about_arms),
+            (answers, self.term_features(), self.answer_theta, self._about_terms),
         ):
-            size = rows_per_block(self.arm_model.dim + self.hidden.shape[1] ** 2)
-            parts = (entries.split(size) for entries in history.entries())
-            for users, items, values in zip(*parts, strict=True):
-                own = theta[users]  # [n, D + L]
+            users, items_logged, values_logged = history.entries()
+            seen, position = users.unique(return_inverse=True)
+            theta = theta_of(seen)  # [S, D + L]
+            parts = (entries.split(size) for entries in (position, items_logged, values_logged))
+            for who, items, values in zip(*parts, strict=True):
+                own = theta[who]  # [n, D + L]
                 self._collect(about(items), own, values - (table[items] * own).sum(1))
         self.hidden_model.refresh(touched)
         self.hidden[touched] = self.hidden_model.coefficients(touched)
