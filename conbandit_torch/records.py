@@ -27,6 +27,11 @@ def rows_per_block(width: int) -> int:
     return max(1, BLOCK_ELEMENTS // max(1, width))
 
 
+def look_up(table: Tensor, ids: Tensor) -> Tensor:
+    """`table[ids]`, several times as fast for ids [B, A]: [N, ...] -> [B, A, ...]."""
+    return table.index_select(0, ids.reshape(-1)).view(*ids.shape, *table.shape[1:])
+
+
 class Context:
     """Who is here and what may be shown to them. Holds nothing of the truth.
 
@@ -115,8 +120,7 @@ class Context:
         if self._given is not None:
             return self._given
         assert self._catalogue is not None  # the constructor's promise, for the type checker
-        flat = self._catalogue.arm_features.index_select(0, self.arms.reshape(-1))
-        return flat.view(*self.arms.shape, flat.shape[1])
+        return look_up(self._catalogue.arm_features, self.arms)
 
     @property
     def who(self) -> Index:

@@ -39,6 +39,18 @@ def test_pools_are_distinct_arms_and_change_from_round_to_round(world):
     assert not torch.equal(world.observe().arms, first)
 
 
+def test_drawing_ahead_changes_nothing():
+    """Everyone's draws, made for several rounds at once, are those of each user and round by itself."""
+    world = small_world()
+    everyone = world.observe().users
+    for t in (0, 1, 2, 70, 3):
+        world.rounds.fill_(t)
+        world.rounds[2] = t + 5 if t == 2 else t  # a user who has fallen out of step
+        for draw in (world.pools, world.arm_noise, world.term_noise):
+            alone = [draw(everyone[[u]], world.rounds[[u]]) for u in range(7)]
+            torch.testing.assert_close(draw(everyone, world.rounds), torch.cat(alone), **EXACT)
+
+
 def test_rewards_answers_and_regret_follow_the_equations(world):
     context = world.observe()
     arm = torch.arange(7)

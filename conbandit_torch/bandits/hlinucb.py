@@ -12,8 +12,8 @@ from conbandit_torch.bandits.base import LinearBandit
 from conbandit_torch.catalogue import Catalogue, Edges
 from conbandit_torch.history import History
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import EVERY_ROW, Context, Index, rows_per_block
-from conbandit_torch.regression import RidgeRegression, weighted_norm
+from conbandit_torch.records import EVERY_ROW, Context, Index, look_up, rows_per_block
+from conbandit_torch.regression import RidgeRegression, dot
 from conbandit_torch.theory import Alpha
 
 
@@ -24,11 +24,13 @@ class Groups(NamedTuple):
         of: [Q] the group of each observation.
         number: how many groups there are.
         edges: arms and shares of the groups.
+        arms: all arms of all groups, each once.
     """
 
     of: Tensor
     number: int
     edges: Edges
+    arms: Tensor
 
 
 class HLinUCB(LinearBandit):
@@ -121,7 +123,7 @@ class HLinUCB(LinearBandit):
 
     def features(self, context: Context) -> Tensor:
         """[B, A, D + L] `phi = (x, v)`."""
-        return torch.cat((context.arm_features, self.hidden[context.arms]), dim=2)
+        return torch.cat((context.arm_features, look_up(self.hidden, context.arms)), dim=2)
 
     def term_features(self, terms: Index = EVERY_ROW) -> Tensor:
         """[n, D + L] `phi~`, from the current v."""
@@ -193,30 +195,31 @@ class HLinUCB(LinearBandit):
 
     def _hidden_width(self, context: Context) -> Tensor:
         """[B, A] `|theta^v|_{C_a^-1}`."""
-        theta = self.theta(context.who)[:, None, self.catalogue.dim :]  # [B, 1, L]
-        inverse = self.hidden_model.inverse[context.arms]  # [B, A, L, L]
-        return weighted_norm(theta, torch.matmul(inverse, theta[..., None]).squeeze(3))
+        theta = self.theta(context.who)[:, self.catalogue.dim :]  # [B, L]
+        outer = (theta[:, :, None] * theta[:, None, :]).flatten(1)  # [B, L L]
+        inverse = look_up(self.hidden_model.inverse.flatten(1), context.arms)  # [B, A, L L]
+        return dot(inverse, outer).clamp_min(0).sqrt()
 
     def _about_arms(self, arms: Tensor) -> Groups:
         """Rewards of `arms` [Q] tell of groups of one arm, with share 1."""
         distinct, group = arms.unique(return_inverse=True)
         alone = torch.arange(len(distinct), device=arms.device)
         edges = Edges(alone, distinct, torch.ones_like(distinct, dtype=self.hidden.dtype))
-        return Groups(group, len(distinct), edges)
+        return Groups(group, len(distinct), edges, distinct)
 
     def _about_terms(self, terms: Tensor) -> Groups:
         """Answers on `terms` [Q] tell of the key-terms' arms, with shares p."""
         distinct, group = terms.unique(return_inverse=True)
-        return Groups(group, len(distinct), self.catalogue.arms_of(distinct))
+        edges = self.catalogue.arms_of(distinct)
+        return Groups(group, len(distinct), edges, edges.target.unique())
 
     def _learn_hidden(self, groups: Groups, theta: Tensor, residual: Tensor) -> None:
         """The v-step of observations of groups of arms, all from v as it is now."""
         self._collect(groups, theta, residual)
-        touched = groups.edges.target.unique()
-        self.hidden_model.refresh(touched)
-        new = self.hidden_model.coefficients(touched)
-        self.last_change = (new - self.hidden[touched]).norm()
-        self.hidden[touched] = new
+        self.hidden_model.refresh(groups.arms)
+        new = self.hidden_model.coefficients(groups.arms)
+        self.last_change = (new - self.hidden[groups.arms]).norm()
+        self.hidden[groups.arms] = new
 
     def _collect(self, groups: Groups, theta: Tensor, residual: Tensor) -> None:
         """Add to C and d what observations (theta [Q, D + L], residual [Q]) tell of their groups' arms.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Index, Outcome, Question, expect_rows
+from conbandit_torch.records import Context, Index, Outcome, Question, expect_rows, look_up, rows_per_block
 from conbandit_torch.regression import dot
 
 Feedback = Literal["linear", "binary"]
@@ -162,7 +163,7 @@ class Simulated(Environment):
             if self.hidden:
                 if block.has_own_features:
                     raise ValueError("with hidden features, a context's features are the catalogue's")
-                features = self._world.arm_features[block.arms]
+                features = look_up(self._world.arm_features, block.arms)
             return dot(features, self.theta[block.who])
 
         width = context.arms.shape[1] * self.theta.shape[1]
@@ -232,6 +233,7 @@ class Drawn(Simulated):
             )
         self.pool, self.noise, self.users_per_round, self.seed = pool, noise, users_per_round, seed
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        self._drawn_ahead: dict[str, tuple[Tensor, Tensor]] = {}  # purpose -> first rounds [U], draws
 
     def visitors(self) -> Tensor | None:
         """[B] a new draw of users every round; None: everyone."""
@@ -242,15 +244,15 @@ class Drawn(Simulated):
 
     def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B, A] distinct arms."""
-        return Stream(self.seed, "pools").subsets(users, rounds, self.pool, self.catalogue.num_arms)
+        return self._ahead("pools", self._draw_pools, 8 * self.pool, users, rounds)
 
     def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B] eps, or a uniform draw."""
-        return self._noise("arm noise", users, rounds)
+        return self._ahead("arm noise", self._draw_noise, 64, users, rounds)
 
     def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B] eps~, or a uniform draw."""
-        return self._noise("term noise", users, rounds)
+        return self._ahead("term noise", self._draw_noise, 64, users, rounds)
 
     def reset(self) -> None:
         """Back to the first round."""
@@ -263,8 +265,35 @@ class Drawn(Simulated):
         self.step += 1
         return outcome
 
-    def _noise(self, purpose: str, users: Tensor, rounds: Tensor) -> Tensor:
+    def _ahead(
+        self,
+        purpose: str,
+        draw: Callable[[Stream, Tensor, Tensor], Tensor],
+        width: int,
+        users: Tensor,
+        rounds: Tensor,
+    ) -> Tensor:
+        """What `draw` gives for the users' rounds; if all users are here, drawn for several rounds at once.
+
+        A draw depends on its counters alone, so drawing ahead changes nothing but the time it takes.
+        """
         stream = Stream(self.seed, purpose)
+        if users is not self._everyone:
+            return draw(stream, users, rounds)
+        start, drawn = self._drawn_ahead.get(purpose, (rounds, rounds[:0]))
+        offset = int(rounds[0] - start[0])
+        if not (0 <= offset < len(drawn) and torch.equal(rounds, start + offset)):
+            number = min(64, rows_per_block(width * len(users)))
+            ahead = rounds + torch.arange(number, device=rounds.device)[:, None]  # [rounds ahead, U]
+            drawn = draw(stream, users.repeat(number), ahead.flatten()).unflatten(0, (number, len(users)))
+            start, offset = rounds.clone(), 0
+            self._drawn_ahead[purpose] = start, drawn
+        return drawn[offset]
+
+    def _draw_pools(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
+        return stream.subsets(users, rounds, self.pool, self.catalogue.num_arms)
+
+    def _draw_noise(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
         if self.feedback == "binary":
             return stream.uniform(users, rounds, 1).squeeze(1)
         return self.noise * stream.normal(users, rounds, 1).squeeze(1)
