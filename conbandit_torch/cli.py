@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -105,9 +106,12 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _plot(options: argparse.Namespace) -> int:
+    from conbandit_torch.config_errors import ConfigError
     from conbandit_torch.plots import draw_all
     from conbandit_torch.results import read_results
 
+    if find_spec("matplotlib") is None:
+        raise ConfigError("conbandit plot needs matplotlib: pip install matplotlib")
     for path in draw_all(read_results(options.folder), options.folder / "plots"):
         _output().print(str(path), soft_wrap=True)
     return 0

@@ -146,6 +146,12 @@ def test_figures_are_drawn(results):
         assert path.read_bytes()[:4] in (b"%PDF", b"\x89PNG")
 
 
+def test_without_matplotlib_plot_says_what_to_install(results, capsys, monkeypatch):
+    monkeypatch.setattr("conbandit_torch.cli.find_spec", lambda name: None)
+    assert main(["plot", str(results)]) == 2
+    assert "conbandit plot needs matplotlib: pip install matplotlib" in capsys.readouterr().err
+
+
 def test_a_policy_looks_the_same_everywhere_and_like_no_other():
     published = ["LinUCB", "ConUCB", "Arm-Con", "Var-RS", "Var-MRC", "Var-LCR", "hLinUCB"]
     looks = [
