@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from conbandit_torch.experiment import Experiment
-
-
-def t_interval(values: Sequence[float], level: float = 0.95) -> float | None:
-    """Half the width of the mean's t interval; None for a single value."""
-    if len(values) < 2:
-        return None
-    from scipy.stats import t
-
-    quantile = float(t.ppf((1 + level) / 2, len(values) - 1))
-    return quantile * stdev(values) / math.sqrt(len(values))
+from conbandit_torch.results import intervals
 
 
 def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
@@ -33,19 +23,20 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
     # Line breaks of our own, so that the table fits into 80 columns.
     for heading in ("regret\nper user", f"of\n{first}", "theta\nerror", "predict.\nerror", "asked", "time"):
         table.add_column(heading, justify="right", no_wrap=True)
-    baseline = None
+    regrets = {
+        name: [r["cumulative_regret"] for r in rows if r["policy"] == name] for name in experiment.policies
+    }
+    baseline = fmean(regrets[first]) if regrets[first] else 0.0
     for name in experiment.policies:
         own = [row for row in rows if row["policy"] == name]
         if not own:
             table.add_row(name, "failed")
             continue
-        regrets = [row["cumulative_regret"] for row in own]
-        regret, half = fmean(regrets), t_interval(regrets)
-        baseline = regret if baseline is None else baseline
+        regret, half = intervals(np.array(regrets[name]))
         table.add_row(
             name,
-            f"{regret:.2f}" if half is None else f"{regret:.2f} ± {half:.2f}",
-            f"{regret / baseline:.0%}" if baseline else "",
+            f"{regret:.2f}" if np.isnan(half) else f"{regret:.2f} ± {half:.2f}",
+            f"{regret / baseline:.0%}" if baseline else "-",
             _mean(own, "theta_error", ".4f"),
             _mean(own, "prediction_error", ".4f"),
             _mean(own, "questions", ".1f"),

@@ -172,6 +172,7 @@ def test_a_failing_job_does_not_take_the_others_down(tmp_path, jobs):
     done = conbandit("run", "config.yaml", "--out", "out", "--jobs", jobs, cwd=tmp_path)
     assert done.returncode == 1
     assert "FAILED: Lin seed 1: RuntimeError: seed 1 is too much" in done.stdout
+    assert "100%" in done.stdout  # the other seed of that policy is still compared
     summary = rows(tmp_path / "out" / "summary.csv")
     assert [row["error"] for row in summary] == ["", "RuntimeError: seed 1 is too much", "", ""]
     assert all(row["cumulative_regret"] for row in summary if not row["error"])
