@@ -154,6 +154,10 @@ def _finished(experiment: Experiment, name: str, seed: int, folder: Path) -> Row
         raise ConfigError(
             f"--out {folder}: holds results of another config ({path} differs in {key}); name another folder"
         )
+    return _read_row(result)
+
+
+def _read_row(result: Path) -> Row:
     row: Row = json.loads(result.read_text(encoding="utf-8"))["summary"]
     return row
 
@@ -192,7 +196,13 @@ def _describe(row: Row) -> str:
 
 
 def _write_summary(folder: Path, rows: list[Row]) -> None:
-    """`summary.csv`, with a column for errors if there are any."""
+    """`summary.csv`, with a column for errors if there are any.
+
+    Results that the folder holds of other seeds or policies keep their lines, after those of this experiment.
+    """
+    own = {(row["policy"], row["seed"]) for row in rows}
+    held = [_read_row(path) for path in sorted(folder.glob("*/seed*/result.json"))]
+    rows = rows + [row for row in held if (row["policy"], row["seed"]) not in own]
     columns = max((list(row) for row in rows if "error" not in row), key=len, default=["policy", "seed"])
     if any("error" in row for row in rows):
         columns = [*columns, "error"]

@@ -1,6 +1,7 @@
 """The command line as a user meets it."""
 
 import csv
+import shutil
 import subprocess
 import sys
 
@@ -156,6 +157,14 @@ def test_the_same_command_again_runs_only_what_is_missing(uninterrupted, tmp_pat
     assert (out / "Con" / "seed1" / "result.json").stat().st_mtime_ns == kept
     assert not (partial / "events.out.tfevents.0").exists()
     assert numbers(out) == numbers(expected)
+
+
+def test_fewer_seeds_into_the_same_folder_lose_no_lines(uninterrupted, tmp_path):
+    config, expected = uninterrupted
+    out = shutil.copytree(expected, tmp_path / "out")
+    assert main(["run", str(config), "--out", str(out), "--threads", "1", "--seeds", "1"]) == 0
+    lines = {(row["policy"], row["seed"]): row for row in rows(out / "summary.csv")}
+    assert lines == {(row["policy"], row["seed"]): row for row in rows(expected / "summary.csv")}
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

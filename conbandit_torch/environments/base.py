@@ -258,6 +258,7 @@ class Drawn(Simulated):
         """Back to the first round."""
         super().reset()
         self.step.zero_()
+        self._drawn_ahead.clear()  # it may be on another device than the environment is now
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """As `Simulated.pull`; the next round may have other visitors."""
