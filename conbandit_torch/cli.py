@@ -1,4 +1,4 @@
-"""The command line: conbandit run | report | plot."""
+"""The command line: conbandit run | tune | report | plot."""
 
 from __future__ import annotations
 
@@ -23,17 +23,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--policies.ConUCB.init_args.alpha 0.1",
         allow_abbrev=False,
     )
-    run.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
-    run.add_argument("--rounds", metavar="N", help="rounds to play")
     run.add_argument("--seeds", metavar="S", help="for example 0,1,2 or 0-9")
-    run.add_argument("--jobs", type=int, default=1, metavar="J", help="runs at the same time (default: 1)")
-    run.add_argument(
-        "--threads",
-        type=int,
-        metavar="T",
-        help="threads of torch in a run (default: 1 if J > 1, else torch's)",
+    tune = commands.add_parser(
+        "tune",
+        help="look for good parameters of policies, on seeds of their own",
+        description="Search the space in the section `tune` of a config with Optuna. The same command "
+        "continues; several commands at once share the work.",
+        epilog="Any other value of the config is overridden by its dotted key.",
+        allow_abbrev=False,
     )
-    run.add_argument("--out", type=Path, metavar="DIR", help="folder for the results (default: a new one)")
+    tune.add_argument(
+        "--policy",
+        action="append",
+        metavar="NAME",
+        help="tune this policy (may be repeated; default: all with a search space)",
+    )
+    tune.add_argument("--trials", type=int, default=30, metavar="N", help="finished trials (default: 30)")
+    tune.add_argument("--seeds", metavar="S", help="seeds of the trials, none of them the evaluation's")
+    for command in (run, tune):
+        command.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
+        command.add_argument("--rounds", metavar="N", help="rounds to play")
+        command.add_argument("--jobs", type=int, default=1, metavar="J", help="at the same time (default: 1)")
+        command.add_argument(
+            "--threads",
+            type=int,
+            metavar="T",
+            help="threads of torch in a job (default: 1 if there are several, else torch's)",
+        )
+        command.add_argument(
+            "--backend",
+            choices=("local", "ray"),
+            default="local",
+            help="where jobs run: on this machine, or on the Ray cluster at RAY_ADDRESS (none: a local one)",
+        )
+        command.add_argument(
+            "--out", type=Path, metavar="DIR", help="folder for results (default: a new one)"
+        )
     report = commands.add_parser("report", help="compare the policies of a results folder")
     report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     report.add_argument("--baseline", metavar="NAME", help="compare with this policy (default: the first)")
@@ -54,8 +79,13 @@ def _command(options: argparse.Namespace, rest: list[str], console: Console) -> 
     from conbandit_torch.config_errors import ConfigError
 
     try:
-        if options.command == "run":
-            return _run(options, _overrides(rest), console)
+        if options.command in ("run", "tune"):
+            _check_how(options)
+            sys.path.insert(0, str(Path.cwd()))  # so that a config can name a class in a file beside it
+            overrides = _overrides(rest)
+            if options.rounds is not None:
+                overrides.append(("rounds", options.rounds))
+            return {"run": _run, "tune": _tune}[options.command](options, overrides, console)
         if rest:
             raise ConfigError(f"unexpected argument {rest[0]!r}")
         return {"report": _report, "plot": _plot}[options.command](options)
@@ -69,20 +99,15 @@ def _command(options: argparse.Namespace, rest: list[str], console: Console) -> 
 
 def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> int:
     from conbandit_torch.config import load
-    from conbandit_torch.config_errors import ConfigError
     from conbandit_torch.runner import results_folder, run
     from conbandit_torch.tables import summary_table
 
-    sys.path.insert(0, str(Path.cwd()))  # so that a config can name a class in a file beside it
-    for name in ("rounds", "seeds"):
-        if getattr(options, name) is not None:
-            overrides.append((name, getattr(options, name)))
-    for name in ("jobs", "threads"):
-        if (value := getattr(options, name)) is not None and value < 1:
-            raise ConfigError(f"--{name} must be at least 1, got {value}")
+    if options.seeds is not None:
+        overrides.append(("seeds", options.seeds))
     experiment = load(options.config, overrides)
     folder = results_folder(options.out, options.config)
-    rows = run(experiment, folder, console, jobs=options.jobs, threads=options.threads)
+    how = {"jobs": options.jobs, "threads": options.threads, "backend": options.backend}
+    rows = run(experiment, folder, console, **how)
     output = _output()
     output.print(summary_table(rows, experiment))
     failed = [row for row in rows if "error" in row]
@@ -90,6 +115,42 @@ def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
         output.print(f"FAILED: {row['policy']} seed {row['seed']}: {row['error']}", soft_wrap=True)
     output.print(f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
     return 1 if failed else 0
+
+
+def _tune(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> int:
+    from conbandit_torch.config import read
+    from conbandit_torch.config_errors import ConfigError
+    from conbandit_torch.runner import results_folder
+    from conbandit_torch.tables import trials_table
+
+    if find_spec("optuna") is None:
+        raise ConfigError("conbandit tune needs Optuna: pip install optuna")
+    from conbandit_torch.tuning import at_the_edge, finished, open_study, read_tunings, tune, write_tuned
+
+    config = read(options.config, overrides)
+    tunings = read_tunings(config, options.config, options.policy, options.seeds)
+    folder = results_folder(options.out, Path(f"tune-{options.config.stem}"))
+    how = {"jobs": options.jobs, "threads": options.threads or 1, "backend": options.backend}
+    output = _output()
+    for tuning in tunings:
+        best = tune(tuning, folder, console, trials=options.trials, **how)
+        output.print(trials_table(tuning.policy, finished(open_study(tuning, folder))))
+        for name in at_the_edge(tuning, best.params):
+            output.print(f"{name} is at an end of its range: a better value may lie beyond", soft_wrap=True)
+    # With the policies that earlier commands tuned in this folder.
+    tuned = write_tuned(read_tunings(config, options.config, None, options.seeds), folder)
+    output.print(f"Evaluate: conbandit run {tuned}", soft_wrap=True)
+    return 0
+
+
+def _check_how(options: argparse.Namespace) -> None:
+    from conbandit_torch.config_errors import ConfigError
+
+    for name in ("jobs", "threads", "trials"):
+        if (value := getattr(options, name, None)) is not None and value < 1:
+            raise ConfigError(f"--{name} must be at least 1, got {value}")
+    if options.backend == "ray" and find_spec("ray") is None:
+        raise ConfigError("--backend ray needs Ray: pip install ray")
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -23,19 +23,34 @@ _GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, no
 _GIVEN_TO_ENVIRONMENTS = {"seed"}
 _RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv")  # names that a results folder needs itself
 _REQUIRED = ("rounds", "environment", "policies")
-_OPTIONAL = ("seeds", "log_every", "precision", "accelerator")
+_OPTIONAL = ("seeds", "log_every", "precision", "accelerator", "tune")
 
 
 def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
-    """The experiment that a YAML file describes.
+    """The experiment that a YAML file describes; its section `tune` is for `conbandit tune` alone.
 
     Args:
         path: the file.
         overrides: (dotted key, YAML value) pairs that replace the file's values.
     """
+    return resolve(read(path, overrides), path)
+
+
+def read(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+    """The file's content as it is written, with the values of `overrides` replaced."""
     config = _read(path)
-    for key, value in overrides:
-        _override(config, key, value)
+    for key, text in overrides:
+        try:
+            value = text if key == "seeds" else yaml.load(text, _Loader)  # YAML reads 1:30 as 90
+        except (yaml.YAMLError, ValueError, RecursionError):
+            raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
+        set_value(config, key, value)
+    return config
+
+
+def resolve(config: dict[str, Any], path: Path) -> Experiment:
+    """The experiment that the content of the file `path` describes, with all defaults filled in."""
+    config = {key: value for key, value in config.items() if key != "tune"}
     check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
     if not isinstance(config["policies"], dict) or not config["policies"]:
         raise ConfigError(f"{path}: policies: expected a mapping of names to policies")
@@ -107,7 +122,7 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> dict[str, Any]:
     try:
         config = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
@@ -120,7 +135,8 @@ def _read(path: Path) -> Any:
         raise ConfigError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(config, dict):
         raise ConfigError(f"{path}: expected a mapping with {', '.join(_REQUIRED)}")
-    return _unshared(config)
+    unshared: dict[str, Any] = _unshared(config)
+    return unshared
 
 
 def _unshared(node: Any) -> Any:
@@ -130,12 +146,8 @@ def _unshared(node: Any) -> Any:
     return [_unshared(value) for value in node] if isinstance(node, list) else node
 
 
-def _override(config: dict[str, Any], key: str, text: str) -> None:
+def set_value(config: dict[str, Any], key: str, value: Any) -> None:
     """Set `config[a][b][c]` for the dotted key a.b.c."""
-    try:
-        value = text if key == "seeds" else yaml.load(text, _Loader)  # YAML reads 1:30 as 90
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
     *parents, last = key.split(".")
     node = config
     for depth, parent in enumerate(parents):

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from rich.table import Table
 
-from conbandit_torch.results import PolicyResults, intervals, pick
+from conbandit_torch.results import PolicyResults, pick, with_interval
 
 LEVEL = 0.05
 
@@ -78,9 +78,9 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
             [
                 name,
                 str(len(own.seeds)),
-                _with_interval(own.final("cumulative_regret")),
+                with_interval(own.final("cumulative_regret")),
                 f"{float(own.final('cumulative_regret').mean()) / base_regret:.1%}" if base_regret else "-",
-                "-" if name == baseline else _with_interval(saved),
+                "-" if name == baseline else with_interval(saved),
                 "-" if name == baseline else _p(p_values[pair]),
                 _mean(own.final("theta_error"), ".4f"),
                 _mean(own.final("questions"), ".1f"),
@@ -138,13 +138,6 @@ def _notes(results: dict[str, PolicyResults]) -> str:
     if len({tuple(own.seeds) for own in results.values()}) > 1:
         notes.append("The policies have different seeds; tests use those that both have.")
     return "\n".join(notes)
-
-
-def _with_interval(values: np.ndarray) -> str:
-    if not len(values):
-        return "-"
-    mean, half = intervals(values)
-    return f"{mean:.2f}" if np.isnan(half) else f"{mean:.2f} ± {half:.2f}"
 
 
 def _mean(values: np.ndarray, form: str) -> str:

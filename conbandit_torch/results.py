@@ -80,6 +80,14 @@ def intervals(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.n
     return mean, half
 
 
+def with_interval(values: np.ndarray) -> str:
+    """Mean of values [S] with its interval, for people; without one if there are fewer than two."""
+    if not len(values):
+        return "-"
+    mean, half = intervals(values)
+    return f"{mean:.2f}" if np.isnan(half) else f"{mean:.2f} ± {half:.2f}"
+
+
 def _read_policy(folders: list[Path]) -> PolicyResults:
     folders = sorted(folders, key=lambda folder: int(re.sub(r"\D", "", folder.name) or 0))
     tables = [_read_csv(folder / "metrics.csv") for folder in folders]

@@ -32,6 +32,11 @@ from conbandit_torch.config import build_environment, build_policy
 from conbandit_torch.config_errors import ConfigError
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.loop import Simulation
+from conbandit_torch.metrics import Record
+from conbandit_torch.parallel import Backend, Crashed, stream
+
+Job = tuple[str, int]
+"""A policy's name and a seed."""
 
 Row = dict[str, Any]
 """A line of `summary.csv`; a failed job's has `error` in place of numbers."""
@@ -47,7 +52,13 @@ def results_folder(out: Path | None, source: Path) -> Path:
 
 
 def run(
-    experiment: Experiment, folder: Path, console: Console, *, jobs: int = 1, threads: int | None = None
+    experiment: Experiment,
+    folder: Path,
+    console: Console,
+    *,
+    jobs: int = 1,
+    threads: int | None = None,
+    backend: Backend = "local",
 ) -> list[Row]:
     """All jobs that `folder` does not hold yet; returns the rows of `summary.csv`, failures included.
 
@@ -57,8 +68,9 @@ def run(
         console: where progress is shown.
         jobs: how many to run at the same time, each in a process of its own if more than one.
         threads: threads of torch in a job; None: 1 with several jobs, torch's own number otherwise.
+        backend: where they run; all machines of a Ray cluster must see `folder`.
     """
-    _check(experiment)
+    check(experiment)
     finished = {
         job: row for job in experiment.jobs() if (row := _finished(experiment, *job, folder)) is not None
     }
@@ -69,11 +81,14 @@ def run(
             f"{folder} holds {len(finished)} of {len(experiment.jobs())} jobs; running the others",
             soft_wrap=True,
         )
-    if jobs > 1 and threads is None:
+    in_processes = jobs > 1 or backend != "local"
+    if in_processes and threads is None:
         threads = 1  # so that results do not depend on the number of jobs
-    job = partial(run_job, experiment, folder, threads)
+    job = partial(run_job, experiment, folder.resolve(), threads)
     rows = finished
-    for row in _one_by_one(job, todo, console) if jobs == 1 else _side_by_side(job, todo, console, jobs):
+    for row in (
+        _in_processes(job, todo, console, jobs, backend) if in_processes else _here(job, todo, console)
+    ):
         rows[row["policy"], row["seed"]] = row
         _write_summary(folder, [rows[job] for job in experiment.jobs() if job in rows])
         console.print(_describe(row), soft_wrap=True)
@@ -84,12 +99,9 @@ def run(
     return rows_in_order
 
 
-def run_job(
-    experiment: Experiment, folder: Path, threads: int | None, name: str, seed: int, *callbacks: Callback
-) -> Row:
+def run_job(experiment: Experiment, folder: Path, threads: int | None, job: Job, *callbacks: Callback) -> Row:
     """One policy with one seed, into `folder/<policy>/seed<k>`; an error becomes the row's `error`."""
-    if threads is not None:
-        torch.set_num_threads(threads)
+    name, seed = job
     job_folder = folder / name / f"seed{seed}"
     try:
         job_folder.mkdir(parents=True, exist_ok=True)
@@ -97,33 +109,43 @@ def run_job(
             rest.unlink()
         config = experiment.dump(name, seed)
         (job_folder / "config.yaml").write_text(config, encoding="utf-8")
-        environment = build_environment(experiment, seed)
-        records = Simulation(
-            build_policy(experiment, name, environment, seed),
-            environment,
-            rounds=experiment.rounds,
-            log_every=experiment.log_every,
-            callbacks=[
-                MetricsFile(job_folder / "metrics.csv"),
-                TensorBoard(job_folder, config, experiment.hparams(name, seed)),
-                *callbacks,
-            ],
-            precision=experiment.precision,
-            accelerator=experiment.accelerator,
-        ).run()
+        written = (
+            MetricsFile(job_folder / "metrics.csv"),
+            TensorBoard(job_folder, config, experiment.hparams(name, seed)),
+        )
+        users, last = simulate(experiment, job, threads, *written, *callbacks)
     except Exception as error:  # whatever it is, the other jobs go on
         (job_folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
         return {"policy": name, "seed": seed, "error": f"{type(error).__name__}: {error}"}
-    row = summary_row(name, seed, records[-1])
+    row = summary_row(name, seed, last)
     unfinished = job_folder / "result.json.part"
-    result = {"users": environment.num_users, "summary": row}
-    unfinished.write_text(json.dumps(result), encoding="utf-8")
+    unfinished.write_text(json.dumps({"users": users, "summary": row}), encoding="utf-8")
     unfinished.replace(job_folder / "result.json")
     (job_folder / "error.txt").unlink(missing_ok=True)
     return row
 
 
-def _check(experiment: Experiment) -> None:
+def simulate(
+    experiment: Experiment, job: Job, threads: int | None, *callbacks: Callback
+) -> tuple[int, Record]:
+    """One policy with one seed; returns the number of users and the last record."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    name, seed = job
+    environment = build_environment(experiment, seed)
+    records = Simulation(
+        build_policy(experiment, name, environment, seed),
+        environment,
+        rounds=experiment.rounds,
+        log_every=experiment.log_every,
+        callbacks=callbacks,
+        precision=experiment.precision,
+        accelerator=experiment.accelerator,
+    ).run()
+    return environment.num_users, records[-1]
+
+
+def check(experiment: Experiment) -> None:
     """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
     from lightning.fabric import Fabric
 
@@ -171,21 +193,24 @@ def _first_difference(one: Any, other: Any, key: str = "") -> str:
     return f"{key}: {one!r} there, {other!r} now"
 
 
-def _one_by_one(job: Callable[..., Row], todo: list[tuple[str, int]], console: Console) -> Iterator[Row]:
+def _here(job: Callable[..., Row], todo: list[Job], console: Console) -> Iterator[Row]:
     with progress_bars(console=console, transient=True) as bars:
         for name, seed in todo:
-            yield job(name, seed, ProgressBar(bars, f"{name} seed {seed}"))
+            yield job((name, seed), ProgressBar(bars, f"{name} seed {seed}"))
 
 
-def _side_by_side(
-    job: Callable[..., Row], todo: list[tuple[str, int]], console: Console, jobs: int
+def _in_processes(
+    job: Callable[[Job], Row], todo: list[Job], console: Console, jobs: int, backend: Backend
 ) -> Iterator[Row]:
-    from joblib import Parallel, delayed
     from rich.progress import track
 
-    calls = (delayed(job)(name, seed) for name, seed in todo)
-    rows = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
-    yield from track(rows, f"{jobs} jobs at a time", total=len(todo), console=console, transient=True)
+    results = stream(job, todo, jobs, backend)
+    title = f"{jobs} jobs at a time"
+    for (name, seed), row in track(results, title, total=len(todo), console=console, transient=True):
+        if isinstance(row, Crashed):
+            yield {"policy": name, "seed": seed, "error": row.reason}
+        else:
+            yield row
 
 
 def _describe(row: Row) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 
 from conbandit_torch.experiment import Experiment
-from conbandit_torch.results import intervals
+from conbandit_torch.results import with_interval
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
 
 
 def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
@@ -32,16 +35,28 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
         if not own:
             table.add_row(name, "failed")
             continue
-        regret, half = intervals(np.array(regrets[name]))
         table.add_row(
             name,
-            f"{regret:.2f}" if np.isnan(half) else f"{regret:.2f} ± {half:.2f}",
-            f"{regret / baseline:.0%}" if baseline else "-",
+            with_interval(np.array(regrets[name])),
+            f"{fmean(regrets[name]) / baseline:.0%}" if baseline else "-",
             _mean(own, "theta_error", ".4f"),
             _mean(own, "prediction_error", ".4f"),
             _mean(own, "questions", ".1f"),
             f"{_mean(own, 'seconds', '.1f')} s",
         )
+    return table
+
+
+def trials_table(policy: str, trials: list[FrozenTrial], shown: int = 5) -> Table:
+    """The best of a study's finished trials, with 95 % t intervals over their seeds."""
+    seeds = len(trials[0].user_attrs["regrets"])
+    over = f"{seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
+    table = Table(title=f"{policy}: best of {len(trials)} trials ({over})")
+    for heading in ("trial", "regret", *trials[0].params):
+        table.add_column(heading.rpartition(".")[2], justify="right")
+    for trial in trials[:shown]:
+        values = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in trial.params.values()]
+        table.add_row(str(trial.number), with_interval(np.array(trial.user_attrs["regrets"])), *values)
     return table
 
 

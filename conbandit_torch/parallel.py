@@ -1,0 +1,110 @@
+"""Calls a function for many items, several at a time: in this process, in others, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeVar
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+Backend = Literal["local", "ray"]
+
+
+class Crashed:
+    """In place of a result: the process that the call ran in died."""
+
+    reason = "its process died: killed, or out of memory?"
+
+
+def stream(
+    function: Callable[[ItemT], ResultT], items: Iterable[ItemT], jobs: int, backend: Backend = "local"
+) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
+    """Every item with its result, as soon as it is known; `Crashed` in place of a result that never came.
+
+    Items are taken one by one, when there is room for another, so that an item may depend on results
+    of earlier ones. A call that takes its process down costs no other call.
+
+    Args:
+        function: what to call; sent to other processes by pickle, as the items are.
+        items: what to call it with.
+        jobs: how many calls at a time; 1 on the local backend stays in this process.
+        backend: "local", or "ray" for a Ray cluster: the one at RAY_ADDRESS, or one that is started here.
+    """
+    if backend == "ray":
+        return _on_ray(function, items, jobs)
+    if jobs == 1:
+        return ((item, function(item)) for item in items)
+    return _in_processes(function, iter(items), jobs)
+
+
+def _in_processes(
+    function: Callable[[ItemT], ResultT], items: Iterator[ItemT], jobs: int
+) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    def results(todo: Iterable[tuple[int, ItemT]], at_a_time: int) -> Iterator[tuple[int, ResultT]]:
+        calls = (delayed(_numbered)(function, number, item) for number, item in todo)
+        options = {"return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": at_a_time}
+        pairs: Iterator[tuple[int, ResultT]] = Parallel(n_jobs=at_a_time, **options)(calls)
+        return pairs
+
+    running: dict[int, ItemT] = {}
+    count = 0
+
+    def taken() -> Iterator[tuple[int, ItemT]]:
+        nonlocal count
+        for item in items:
+            count += 1
+            running[count] = item
+            yield count, item
+
+    while True:
+        try:
+            for number, result in results(taken(), jobs):
+                yield running.pop(number), result
+            return
+        except TerminatedWorkerError:
+            pass
+        # One process died and took the pool with it. Which call did it shows when each runs alone.
+        for number, item in dict(running).items():
+            try:
+                _, result = next(results([(number, item)], 2))
+            except TerminatedWorkerError:
+                yield running.pop(number), Crashed()
+            else:
+                yield running.pop(number), result
+
+
+def _on_ray(
+    function: Callable[[ItemT], ResultT], items: Iterable[ItemT], jobs: int
+) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+    # A dead worker's call is not repeated: it would most likely die again.
+    call = ray.remote(max_retries=0)(function)
+    running: dict[Any, ItemT] = {}
+
+    def finished(enough: int) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
+        while len(running) > enough:
+            (reference,), _ = ray.wait(list(running))
+            item = running.pop(reference)
+            try:
+                yield item, ray.get(reference)
+            except ray.exceptions.RayTaskError:
+                raise  # the function's own error
+            except ray.exceptions.RayError:
+                yield item, Crashed()
+
+    for item in items:
+        running[call.remote(item)] = item
+        yield from finished(jobs - 1)
+    yield from finished(0)
+
+
+def _numbered(function: Callable[[ItemT], ResultT], number: int, item: ItemT) -> tuple[int, ResultT]:
+    return number, function(item)
