@@ -61,6 +61,7 @@ class MetricsFile(Callback):
         "theta_error",
         "prediction_error",
         "questions",
+        "effective_terms",
         "seconds",
     )
 

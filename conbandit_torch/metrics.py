@@ -24,6 +24,8 @@ class Record:
         theta_error: mean over users of `|theta - theta_*|`.
         prediction_error: root mean square of `x^T theta - E[r]` over this round's candidates.
         questions: questions so far, mean per user.
+        effective_terms: exponential of the entropy of the key-terms asked so far: K if all were asked
+            alike, 1 if only one was.
         seconds: wall-clock time so far.
         details: further tagged numbers; those with more than one value are for histograms.
     """
@@ -35,6 +37,7 @@ class Record:
     theta_error: float | None
     prediction_error: float | None
     questions: float
+    effective_terms: float | None = None
     seconds: float = 0.0
     details: dict[str, Tensor] = field(default_factory=dict)
 
@@ -72,7 +75,8 @@ class Metrics:
         total, regret, reward, rows, questions = self._sums.tolist()
         self._sums[1:4] = 0
         rows = max(rows, 1)
-        details = policy.diagnostics(played.context) | self._concentration()
+        concentration = self._concentration()
+        details = policy.diagnostics(played.context) | concentration
         return Record(
             round=number,
             cumulative_regret=total / self._num_users,
@@ -81,6 +85,7 @@ class Metrics:
             theta_error=_theta_error(policy, environment),
             prediction_error=_prediction_error(played, policy, environment),
             questions=questions / self._num_users,
+            effective_terms=float(concentration["questions/effective_terms"]) if concentration else None,
             details={tag: value.clone() for tag, value in details.items()},  # the state goes on changing
         )
 
@@ -92,7 +97,7 @@ class Metrics:
         entropy = -torch.special.xlogy(share, share).sum()
         return {
             "questions/distinct_terms": (share > 0).sum(),
-            "questions/effective_terms": entropy.exp(),  # K if all are asked alike, 1 if only one is
+            "questions/effective_terms": entropy.exp(),
             "questions/top10_share": share.topk(min(10, len(share))).values.sum(),
             "questions/times_asked": self._asked,
         }

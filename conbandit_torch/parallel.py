@@ -86,7 +86,8 @@ def _on_ray(
     if not ray.is_initialized():
         ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     # A dead worker's call is not repeated: it would most likely die again.
-    call = ray.remote(max_retries=0)(function)
+    call = ray.remote(max_retries=0)(_numbered)
+    shared = ray.put(function)
     running: dict[Any, ItemT] = {}
 
     def finished(enough: int) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
@@ -94,14 +95,14 @@ def _on_ray(
             (reference,), _ = ray.wait(list(running))
             item = running.pop(reference)
             try:
-                yield item, ray.get(reference)
+                yield item, ray.get(reference)[1]
             except ray.exceptions.RayTaskError:
                 raise  # the function's own error
             except ray.exceptions.RayError:
                 yield item, Crashed()
 
     for item in items:
-        running[call.remote(item)] = item
+        running[call.remote(shared, 0, item)] = item
         yield from finished(jobs - 1)
     yield from finished(0)
 

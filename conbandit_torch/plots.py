@@ -38,15 +38,15 @@ def draw_all(results: dict[str, PolicyResults], folder: Path) -> list[Path]:
     """All figures; returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
-    with _figure(folder / "regret", files) as axes:
+    with figure(folder / "regret", files) as axes:
         _curves(axes, results, "cumulative_regret", every=None)
         axes.set(ylabel="cumulative regret per user", ylim=(0, None))
     with_theta = {n: own for n, own in results.items() if not np.isnan(own.metrics["theta_error"]).any()}
     if with_theta:
-        with _figure(folder / "theta_error", files) as axes:
+        with figure(folder / "theta_error", files) as axes:
             _curves(axes, with_theta, "theta_error", every=50)
             axes.set(ylabel=r"$\|\theta_t - \theta_*\|$, mean over users", yscale="log")
-    with _figure(folder / "final_regret", files) as axes:
+    with figure(folder / "final_regret", files) as axes:
         _bars(axes, results)
     return files
 
@@ -92,7 +92,7 @@ def _label(name: str, own: PolicyResults) -> str:
 
 
 @contextmanager
-def _figure(stem: Path, files: list[Path]) -> Iterator[Axes]:
+def figure(stem: Path, files: list[Path]) -> Iterator[Axes]:
     """Axes of a new figure, which is written to `stem`.png and .pdf afterwards."""
     from matplotlib.figure import Figure
 

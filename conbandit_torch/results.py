@@ -104,7 +104,7 @@ def _read_policy(folders: list[Path]) -> PolicyResults:
         rows=rows,
         rounds=np.array([int(row["round"]) for row in tables[0]]),
         metrics={
-            name: np.array([[float(row[name] or "nan") for row in table] for table in tables])
+            name: np.array([[float(row.get(name) or "nan") for row in table] for table in tables])
             for name in METRICS
         },
         num_users=finished[0]["users"],

@@ -74,13 +74,16 @@ class Tuning:
         return config | {"policies": alone, "seeds": self.seeds, "log_every": config["rounds"]}
 
     def current(self) -> Parameters:
-        """The arguments' values in the config, where it gives them."""
+        """The arguments' values in the config, where it gives them and the space holds them."""
         found = {}
-        for name in self.space:
+        for name, where in self.space.items():
             node = self.config["policies"][self.policy]
             for key in ("init_args", *name.split(".")):
                 node = node.get(key) if isinstance(node, dict) else None
-            if node is not None:
+            inside = (
+                node in where if isinstance(where, list) else _is_between(where["low"], node, where["high"])
+            )
+            if inside:
                 found[name] = node
         return found
 
@@ -271,6 +274,10 @@ def _evaluate(tuning: Tuning, threads: int, trial: tuple[int, Parameters]) -> li
     except Exception as error:  # whatever it is, the other trials go on
         return f"{type(error).__name__}: {error}"
     return [record.cumulative_regret for _, record in jobs]
+
+
+def _is_between(low: float, value: Any, high: float) -> bool:
+    return isinstance(value, int | float) and low <= value <= high
 
 
 def _describe(tuning: Tuning, study: Study, number: int, problem: str) -> str:

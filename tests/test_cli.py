@@ -36,6 +36,7 @@ def test_run_writes_what_it_promises(tmp_path, capsys):
                 "theta_error",
                 "prediction_error",
                 "questions",
+                "effective_terms",
                 "seconds",
             ]
             assert [row["round"] for row in metrics] == ["5", "10", "12"]
@@ -52,6 +53,7 @@ def test_run_writes_what_it_promises(tmp_path, capsys):
         "theta_error",
         "prediction_error",
         "questions",
+        "effective_terms",
         "seconds",
     ]
     assert [(row["policy"], row["seed"]) for row in summary] == [
@@ -130,12 +132,12 @@ def uninterrupted(tmp_path_factory):
     return config, folder / "out"
 
 
-def test_jobs_side_by_side_give_the_same_numbers(uninterrupted, tmp_path):
+@pytest.mark.parametrize("how", [("--jobs", "2"), ("--jobs", "3"), ("--jobs", "2", "--backend", "ray")])
+def test_jobs_side_by_side_give_the_same_numbers(uninterrupted, tmp_path, how):
     config, expected = uninterrupted
-    for jobs in ("2", "3"):
-        done = conbandit("run", config, "--jobs", jobs, "--out", tmp_path / jobs)
-        assert done.returncode == 0, done.stderr
-        assert numbers(tmp_path / jobs) == numbers(expected)
+    done = conbandit("run", config, *how, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert numbers(tmp_path / "out") == numbers(expected)
 
 
 def test_the_same_command_again_runs_only_what_is_missing(uninterrupted, tmp_path, capsys):
@@ -167,8 +169,8 @@ def test_fewer_seeds_into_the_same_folder_lose_no_lines(uninterrupted, tmp_path)
     assert lines == {(row["policy"], row["seed"]): row for row in rows(expected / "summary.csv")}
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_failing_job_does_not_take_the_others_down(tmp_path, jobs):
+@pytest.mark.parametrize("how", [(), ("--jobs", "2"), ("--jobs", "2", "--backend", "ray")])
+def test_a_failing_job_does_not_take_the_others_down(tmp_path, how):
     (tmp_path / "mine.py").write_text(
         "from conbandit_torch import LinUCB\n"
         "class Fragile(LinUCB):\n"
@@ -178,7 +180,7 @@ def test_a_failing_job_does_not_take_the_others_down(tmp_path, jobs):
         "        super().learn(context, arm, reward)\n"
     )
     write(tmp_path, changed("policies.Lin", {"class_path": "mine.Fragile"}))
-    done = conbandit("run", "config.yaml", "--out", "out", "--jobs", jobs, cwd=tmp_path)
+    done = conbandit("run", "config.yaml", "--out", "out", *how, cwd=tmp_path)
     assert done.returncode == 1
     assert "FAILED: Lin seed 1: RuntimeError: seed 1 is too much" in done.stdout
     assert "100%" in done.stdout  # the other seed of that policy is still compared
@@ -194,6 +196,23 @@ def test_a_failing_job_does_not_take_the_others_down(tmp_path, jobs):
     assert done.returncode == 0 and "holds 3 of 4 jobs" in done.stderr
     assert "error" not in rows(tmp_path / "out" / "summary.csv")[0]
     assert not (tmp_path / "out" / "Lin" / "seed1" / "error.txt").exists()
+
+
+def test_a_job_that_kills_its_process_is_named_and_the_others_finish(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import os, signal\n"
+        "from conbandit_torch import LinUCB\n"
+        "class Deadly(LinUCB):\n"
+        "    def learn(self, context, arm, reward):\n"
+        "        if self.seed == 1:\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        super().learn(context, arm, reward)\n"
+    )
+    write(tmp_path, changed("policies.Lin", {"class_path": "mine.Deadly"}))
+    done = conbandit("run", "config.yaml", "--out", "out", "--jobs", "2", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "FAILED: Lin seed 1: its process died: killed, or out of memory?" in done.stdout
+    assert sum(not row["error"] for row in rows(tmp_path / "out" / "summary.csv")) == 3
 
 
 def test_odd_folder_names_are_printed_as_they_are(tmp_path, capsys):
