@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from conbandit_torch.events import keep_events
 
 if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation
@@ -35,10 +38,13 @@ class Callback:
         """Before the first round."""
 
     def on_round(self, simulation: Simulation, played: Round) -> None:
-        """After every round; in the hot loop, so do not wait for the device here."""
+        """After every round, and its record if it has one; in the hot loop: do not wait for the device."""
 
     def on_record(self, simulation: Simulation, record: Record) -> None:
         """After every record of the metrics."""
+
+    def on_checkpoint(self, simulation: Simulation) -> None:
+        """Before a checkpoint is written: bring to the disk what you hold of the rounds so far."""
 
     def on_end(self, simulation: Simulation) -> None:
         """After the last round."""
@@ -51,7 +57,7 @@ class MetricsFile(Callback):
     """Writes the records to a CSV file, a row as soon as it is known.
 
     Args:
-        path: the file, which is made anew.
+        path: the file, which is made anew, with the records that a resumed simulation has already.
     """
 
     columns = (
@@ -69,18 +75,24 @@ class MetricsFile(Callback):
         self.path = path
 
     def on_start(self, simulation: Simulation) -> None:
-        """Write the header."""
+        """Write the header, and the records so far."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._write(self.columns, "w")
+        unfinished = self.path.with_suffix(".part")
+        self._write(unfinished, "w", self.columns, *map(self._row, simulation.records))
+        unfinished.replace(self.path)
 
     def on_record(self, simulation: Simulation, record: Record) -> None:
         """Write a row."""
-        values = vars(record)
-        self._write([values[column] for column in self.columns], "a")
+        self._write(self.path, "a", self._row(record))
 
-    def _write(self, row: Any, mode: str) -> None:
-        with self.path.open(mode, newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(row)
+    def _row(self, record: Record) -> list[Any]:
+        values = vars(record)
+        return [values[column] for column in self.columns]
+
+    @staticmethod
+    def _write(path: Path, mode: str, *rows: Any) -> None:
+        with path.open(mode, newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 class TensorBoard(Callback):
@@ -101,11 +113,18 @@ class TensorBoard(Callback):
         from lightning.fabric.loggers.tensorboard import TensorBoardLogger
 
         self._logger = TensorBoardLogger(root_dir=folder.parent, name=None, version=folder.name)
-        self._config, self._hparams = config, dict(hparams or {})
+        self._folder, self._config, self._hparams = folder, config, dict(hparams or {})
 
     def on_start(self, simulation: Simulation) -> None:
-        """Log the config."""
-        self._logger.experiment.add_text("config", f"```yaml\n{self._config}\n```", 0)
+        """Log the config; a resumed simulation goes on where its records end."""
+        if simulation.round:
+            keep_events(self._folder, simulation.round)
+        else:
+            self._logger.experiment.add_text("config", f"```yaml\n{self._config}\n```", 0)
+
+    def on_checkpoint(self, simulation: Simulation) -> None:
+        """Write what the logger holds back."""
+        self._logger.experiment.flush()
 
     def on_record(self, simulation: Simulation, record: Record) -> None:
         """Log the numbers."""
@@ -137,6 +156,53 @@ class TensorBoard(Callback):
         self._logger.finalize("failed")
 
 
+class Forgiving(Callback):
+    """Goes on without a callback when it fails: says so, and does not call it again.
+
+    Args:
+        callback: one that a run can do without, such as a logger.
+    """
+
+    def __init__(self, callback: Callback) -> None:
+        self._callback: Callback | None = callback
+
+    def on_start(self, simulation: Simulation) -> None:
+        """Pass it on."""
+        self._pass_on("on_start", simulation)
+
+    def on_round(self, simulation: Simulation, played: Round) -> None:
+        """Pass it on."""
+        self._pass_on("on_round", simulation, played)
+
+    def on_record(self, simulation: Simulation, record: Record) -> None:
+        """Pass it on."""
+        self._pass_on("on_record", simulation, record)
+
+    def on_checkpoint(self, simulation: Simulation) -> None:
+        """Pass it on."""
+        self._pass_on("on_checkpoint", simulation)
+
+    def on_end(self, simulation: Simulation) -> None:
+        """Pass it on."""
+        self._pass_on("on_end", simulation)
+
+    def on_exception(self, simulation: Simulation, error: BaseException) -> None:
+        """Pass it on."""
+        self._pass_on("on_exception", simulation, error)
+
+    def _pass_on(self, hook: str, *arguments: Any) -> None:
+        if self._callback is None:
+            return
+        try:
+            getattr(self._callback, hook)(*arguments)
+        except Exception as error:
+            name = type(self._callback).__name__
+            logging.getLogger(__name__).warning(
+                "%s failed and is left out from here on: %s: %s", name, type(error).__name__, error
+            )
+            self._callback = None
+
+
 class ProgressBar(Callback):
     """A line with the round, the regret so far and the speed.
 
@@ -148,16 +214,18 @@ class ProgressBar(Callback):
     def __init__(self, bars: Progress, title: str) -> None:
         self._bars, self._title = bars, title
         self._task = TaskID(0)
-        self._start = 0.0
+        self._start, self._first = 0.0, 0
 
     def on_start(self, simulation: Simulation) -> None:
         """Show the line."""
-        self._start = time.perf_counter()
-        self._task = self._bars.add_task(self._title, total=simulation.rounds, regret="", speed="")
+        self._start, self._first = time.perf_counter(), simulation.round
+        self._task = self._bars.add_task(
+            self._title, total=simulation.rounds, completed=simulation.round, regret="", speed=""
+        )
 
     def on_record(self, simulation: Simulation, record: Record) -> None:
         """Move on."""
-        speed = record.round / (time.perf_counter() - self._start)
+        speed = (record.round - self._first) / (time.perf_counter() - self._start)
         self._bars.update(
             self._task,
             completed=record.round,

@@ -1,4 +1,4 @@
-"""The command line: conbandit run | tune | report | plot."""
+"""The command line: conbandit run | resume | tune | report | plot."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from conbandit_torch.experiment import Experiment
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,10 +44,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     tune.add_argument("--trials", type=int, default=30, metavar="N", help="finished trials (default: 30)")
     tune.add_argument("--seeds", metavar="S", help="seeds of the trials, none of them the evaluation's")
+    resume = commands.add_parser(
+        "resume",
+        help="finish what a killed or stopped run has left",
+        description="Continue all unfinished jobs of a results folder exactly, with the config it holds, "
+        "which is trusted as `run` trusts a config.",
+    )
+    resume.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     for command in (run, tune):
         command.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
         command.add_argument("--rounds", metavar="N", help="rounds to play")
-        command.add_argument("--jobs", type=int, default=1, metavar="J", help="at the same time (default: 1)")
+        command.add_argument(
+            "--out", type=Path, metavar="DIR", help="folder for results (default: a new one)"
+        )
+    for command in (run, tune, resume):
+        usual: dict[str, Any] = {} if command is resume else {"jobs": 1, "backend": "local"}
+        command.set_defaults(**usual)
+        command.add_argument("--jobs", type=int, metavar="J", help="how many at the same time (default: 1)")
         command.add_argument(
             "--threads",
             type=int,
@@ -53,11 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument(
             "--backend",
             choices=("local", "ray"),
-            default="local",
             help="where jobs run: on this machine, or on the Ray cluster at RAY_ADDRESS (none: a local one)",
-        )
-        command.add_argument(
-            "--out", type=Path, metavar="DIR", help="folder for results (default: a new one)"
         )
     report = commands.add_parser("report", help="compare the policies of a results folder")
     report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
@@ -86,6 +99,11 @@ def _command(options: argparse.Namespace, rest: list[str], console: Console) -> 
             if options.rounds is not None:
                 overrides.append(("rounds", options.rounds))
             return {"run": _run, "tune": _tune}[options.command](options, overrides, console)
+        if options.command == "resume":
+            _check_how(options)
+            if rest:
+                raise ConfigError(f"unexpected argument {rest[0]!r}: a resumed experiment cannot be changed")
+            return _resume(options, console)
         if rest:
             raise ConfigError(f"unexpected argument {rest[0]!r}")
         return {"report": _report, "plot": _plot}[options.command](options)
@@ -99,15 +117,34 @@ def _command(options: argparse.Namespace, rest: list[str], console: Console) -> 
 
 def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Console) -> int:
     from conbandit_torch.config import load
-    from conbandit_torch.runner import results_folder, run
-    from conbandit_torch.tables import summary_table
+    from conbandit_torch.runner import results_folder
 
     if options.seeds is not None:
         overrides.append(("seeds", options.seeds))
     experiment = load(options.config, overrides)
     folder = results_folder(options.out, options.config)
     how = {"jobs": options.jobs, "threads": options.threads, "backend": options.backend}
+    return _run_into(experiment, folder, console, how)
+
+
+def _resume(options: argparse.Namespace, console: Console) -> int:
+    from conbandit_torch.config import load
+    from conbandit_torch.runner import EXPERIMENT, how_it_ran
+
+    how = how_it_ran(options.folder)
+    how |= {key: value for key in how if (value := getattr(options, key)) is not None}
+    sys.path.insert(0, str(Path.cwd()))
+    return _run_into(load(options.folder / EXPERIMENT), options.folder, console, how)
+
+
+def _run_into(experiment: Experiment, folder: Path, console: Console, how: dict[str, Any]) -> int:
+    from conbandit_torch.runner import run
+    from conbandit_torch.tables import summary_table
+
     rows = run(experiment, folder, console, **how)
+    if len(rows) < len(experiment.jobs()) or any("stopped" in row for row in rows):
+        console.print(f"conbandit: stopped; to go on: conbandit resume {folder}", style="red", soft_wrap=True)
+        return 130
     output = _output()
     output.print(summary_table(rows, experiment))
     failed = [row for row in rows if "error" in row]

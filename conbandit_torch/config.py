@@ -13,17 +13,19 @@ import yaml
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
-from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.bandits.base import BadFeedback, Bandit
 from conbandit_torch.config_errors import ConfigError, arguments_of, check_keys, choices, explain, first
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.experiment import Experiment
+from conbandit_torch.experiment import Experiment, IfLoggerFails
 from conbandit_torch.loop import Precision
 
 _GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
 _GIVEN_TO_ENVIRONMENTS = {"seed"}
 _RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv")  # names that a results folder needs itself
 _REQUIRED = ("rounds", "environment", "policies")
-_OPTIONAL = ("seeds", "log_every", "precision", "accelerator", "tune")
+_WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
+_CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
+_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "tune")
 
 
 def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
@@ -163,24 +165,25 @@ def set_value(config: dict[str, Any], key: str, value: Any) -> None:
 
 def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--rounds", type=PositiveInt, required=True)
-    parser.add_argument("--log_every", type=PositiveInt, default=10)
-    parser.add_argument("--precision", type=Precision, default="32-true")
-    parser.add_argument("--accelerator", type=str, default="cpu")
+    for name in _WHOLE_NUMBERS:
+        parser.add_argument(f"--{name}", type=PositiveInt)
+    for name, values in _CHOICES.items():
+        parser.add_argument(f"--{name}", type=values)
+    parser.add_argument("--accelerator", type=str)
     seeds = given.pop("seeds", 0)
     try:
         settings: dict[str, Any] = parser.parse_object(given).as_dict()
+        settings = {name: settings[name] for name in given}  # Experiment knows the defaults
         if None in given.values():
             raise TypeError
     except (ArgumentError, TypeError) as error:
         key = first(r'Parser key "([^"]+)"', str(error)) or first(r"Key \"(\w+)\"", str(error))
         key = key or next((name for name in given if given[name] is None), "")
-        expected = {
-            "precision": f"one of {', '.join(get_args(Precision))}",
-            "accelerator": "a name such as cpu or cuda",
-        }.get(key, "a whole number of at least 1")
+        expected = "a name such as cpu or cuda" if key == "accelerator" else "a whole number of at least 1"
+        if key in _CHOICES:
+            expected = f"one of {', '.join(get_args(_CHOICES[key]))}"
         raise ConfigError(f"{path}: {key}: expected {expected}, got {given.get(key)!r}") from None
-    settings |= {key: int(settings[key]) for key in ("rounds", "log_every")}  # plain, for YAML
+    settings |= {key: int(settings[key]) for key in _WHOLE_NUMBERS if key in settings}  # plain, for YAML
     try:
         settings["seeds"] = parse_seeds(seeds)
     except (ValueError, TypeError):

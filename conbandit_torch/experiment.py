@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
+from conbandit_torch.bandits.base import BadFeedback
 from conbandit_torch.loop import Precision
+
+IfLoggerFails = Literal["stop", "continue"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,9 @@ class Experiment:
         log_every: rounds between records.
         precision: "32-true" or "64-true".
         accelerator: Lightning's name of the device.
+        checkpoint_every: rounds between checkpoints.
+        bad_feedback: "stop" at rewards and answers that are NaN or infinite, or "skip" and count them.
+        if_logger_fails: "stop" when TensorBoard's files cannot be written, or "continue" without them.
     """
 
     source: str
@@ -33,15 +39,21 @@ class Experiment:
     log_every: int = 10
     precision: Precision = "32-true"
     accelerator: str = "cpu"
+    checkpoint_every: int = 1000
+    bad_feedback: BadFeedback = "stop"
+    if_logger_fails: IfLoggerFails = "stop"
 
     def jobs(self) -> list[tuple[str, int]]:
         """(policy, seed) of every run, in order."""
         return [(policy, seed) for policy in self.policies for seed in self.seeds]
 
-    def dump(self, policy: str, seed: int) -> str:
-        """YAML that runs this policy with this seed again."""
-        config = vars(self) | {"policies": {policy: self.policies[policy]}, "seeds": [seed]}
-        del config["source"]
+    def dump(self, policy: str | None = None, seed: int | None = None) -> str:
+        """YAML that runs the experiment, or one policy with one seed, again."""
+        config = {key: value for key, value in vars(self).items() if key != "source"}
+        if policy is not None:
+            config["policies"] = {policy: self.policies[policy]}
+        if seed is not None:
+            config["seeds"] = [seed]
         return yaml.safe_dump(config, sort_keys=False)
 
     def hparams(self, policy: str, seed: int) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
+from torch import nn
 
-from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.bandits.base import BadFeedback, Bandit
 from conbandit_torch.callbacks import Callback
+from conbandit_torch.checkpoint import CheckpointError, SavedState
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.metrics import Metrics, Record
+from conbandit_torch.metrics import Metrics, Record, records_from_tensor, records_to_tensor
 from conbandit_torch.records import Round
 
 
@@ -33,6 +35,10 @@ def play_round(policy: Bandit, environment: Environment) -> Round:
 Precision = Literal["32-true", "64-true"]
 
 
+class StoppedError(Exception):
+    """The simulation was told to stop before its last round."""
+
+
 class Simulation:
     """Plays many rounds of one policy in one environment, and tells its callbacks.
 
@@ -47,6 +53,8 @@ class Simulation:
         callbacks: told of the start, every round, every record and the end.
         precision: "32-true", or "64-true" for exact comparison with references.
         accelerator: Lightning's name of the device, for example "cpu", "cuda" or "auto".
+        bad_feedback: what to do about rewards and answers that are NaN or infinite: "stop" with an error, or
+            "skip" and count them.
     """
 
     def __init__(
@@ -59,12 +67,17 @@ class Simulation:
         callbacks: Sequence[Callback] = (),
         precision: Precision = "32-true",
         accelerator: str = "cpu",
+        bad_feedback: BadFeedback = "stop",
     ) -> None:
         for name, value in {"rounds": rounds, "log_every": log_every}.items():
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
-        if precision not in get_args(Precision):
-            raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, got {precision!r}")
+        for name, given, choices in (
+            ("precision", precision, get_args(Precision)),
+            ("bad_feedback", bad_feedback, get_args(BadFeedback)),
+        ):
+            if given not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {given!r}")
         if environment.length is not None and rounds > environment.length:
             raise ValueError(
                 f"rounds is {rounds}, but {type(environment).__name__} holds {environment.length}"
@@ -88,18 +101,52 @@ class Simulation:
         self.fabric = Fabric(accelerator=accelerator, devices=1, precision=precision)
         dtype = torch.float64 if precision == "64-true" else torch.float32
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
+        if not policy.catalogue.arm_features.isfinite().all():
+            raise ValueError(
+                f"some of the catalogue's features are too large for {dtype}: scale them, or use 64-true"
+            )
+        policy.bad_feedback = bad_feedback
         self.fabric.to_device(self.environment)
         self.fabric.to_device(self.policy)
         self.environment.reset()
         self.metrics = Metrics(self.environment)
         self.round = 0
         self.records: list[Record] = []
+        self.stopping = False
+        self._started = False
+
+    def stop(self) -> None:
+        """End after the current round, with a `StoppedError`; for signal handlers and other threads."""
+        self.stopping = True
+
+    def state(self) -> SavedState:
+        """Everything that another simulation of the same kind needs to go on from here."""
+        tensors = {"records": records_to_tensor(self.records)}
+        for name, module in self._stateful().items():
+            tensors |= {f"{name}.{key}": value for key, value in module.state_dict().items()}
+        return SavedState(self.round, tensors)
+
+    def restore(self, state: SavedState) -> None:
+        """Go on from a state, of a simulation that was built in the same way."""
+        for name, module in self._stateful().items():
+            prefix = f"{name}."
+            own = {k.removeprefix(prefix): v for k, v in state.tensors.items() if k.startswith(prefix)}
+            try:
+                module.load_state_dict(own, strict=True)
+            except RuntimeError as error:
+                problem = " ".join(str(error).split())
+                raise CheckpointError(f"the checkpoint is of another experiment: {problem}") from None
+        self.round, self.records = state.round, records_from_tensor(state.tensors["records"])
+
+    def _stateful(self) -> dict[str, nn.Module]:
+        return {"policy": self.policy, "environment": self.environment, "metrics": self.metrics}
 
     @torch.no_grad()
     def run(self) -> list[Record]:
         """Play all rounds; returns the records, which `self.records` keeps too."""
-        if self.round:
+        if self._started:
             raise RuntimeError("this simulation has run already: build a new one")
+        self._started = True
         try:
             self._play()
         except BaseException as error:
@@ -111,18 +158,20 @@ class Simulation:
     def _play(self) -> None:
         for callback in self.callbacks:
             callback.on_start(self)
-        start = time.perf_counter()
+        start = time.perf_counter() - (self.records[-1].seconds if self.records else 0.0)
         while self.round < self.rounds:
             played = play_round(self.policy, self.environment)
             self.round += 1
             self.metrics.add(played)
-            for callback in self.callbacks:
-                callback.on_round(self, played)
             if self.round % self.log_every == 0 or self.round == self.rounds:
                 record = self.metrics.read(self.round, played, self.policy, self.environment)
                 record.seconds = time.perf_counter() - start
                 self.records.append(record)
                 for callback in self.callbacks:
                     callback.on_record(self, record)
+            for callback in self.callbacks:
+                callback.on_round(self, played)
+            if self.stopping and self.round < self.rounds:
+                raise StoppedError(f"stopped after round {self.round} of {self.rounds}")
         for callback in self.callbacks:
             callback.on_end(self)

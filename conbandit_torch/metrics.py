@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from math import isnan
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.environments.base import Environment
@@ -42,19 +44,44 @@ class Record:
     details: dict[str, Tensor] = field(default_factory=dict)
 
 
-class Metrics:
+_SAVED = tuple(f.name for f in fields(Record) if f.name != "details")
+
+
+def records_to_tensor(records: list[Record]) -> Tensor:
+    """[T, columns] what is needed to write the records again; NaN where there is no number."""
+    rows = [[getattr(record, name) for name in _SAVED] for record in records]
+    filled = [[float("nan") if value is None else float(value) for value in row] for row in rows]
+    return torch.tensor(filled, dtype=torch.float64).reshape(len(records), len(_SAVED))
+
+
+def records_from_tensor(saved: Tensor) -> list[Record]:
+    """The records, without details."""
+    records = []
+    for row in saved.tolist():
+        values: dict[str, Any] = {
+            name: None if isnan(value) else value for name, value in zip(_SAVED, row, strict=True)
+        }
+        records.append(Record(**values | {"round": int(values["round"])}))
+    return records
+
+
+class Metrics(nn.Module):
     """Sums up rounds on the device; numbers leave it only when a record is read.
 
     Args:
         environment: whose rounds are summed up.
     """
 
+    _sums: Tensor  # [5] regret so far; regret, reward and rows since the last record; questions so far
+    _asked: Tensor  # [K] how often each key-term was asked
+
     def __init__(self, environment: Environment) -> None:
+        super().__init__()
         device = environment.catalogue.arm_features.device
         self._num_users = environment.num_users
-        # Regret so far; regret, reward and rows since the last record; questions so far.
-        self._sums = torch.zeros(5, dtype=torch.float64, device=device)
-        self._asked = torch.zeros(environment.catalogue.num_terms, dtype=torch.int64, device=device)
+        self.register_buffer("_sums", torch.zeros(5, dtype=torch.float64, device=device))
+        asked = torch.zeros(environment.catalogue.num_terms, dtype=torch.int64, device=device)
+        self.register_buffer("_asked", asked)
 
     def add(self, played: Round) -> None:
         """Count one round."""
@@ -63,8 +90,9 @@ class Metrics:
         total = regret.sum(dtype=torch.float64)
         self._sums[0] += total
         self._sums[1] += total
-        self._sums[2] += reward.sum(dtype=torch.float64)
-        self._sums[3] += len(reward)
+        seen = reward.isfinite()  # a policy that was told to skip bad feedback skips it here too
+        self._sums[2] += reward.where(seen, 0).sum(dtype=torch.float64)
+        self._sums[3] += seen.sum()
         for question, _ in played.dialogue:
             self._sums[4] += len(question)
             if question.terms is not None:
@@ -77,6 +105,8 @@ class Metrics:
         rows = max(rows, 1)
         concentration = self._concentration()
         details = policy.diagnostics(played.context) | concentration
+        if policy.bad_feedback == "skip":
+            details["feedback/skipped"] = policy.skipped
         return Record(
             round=number,
             cumulative_regret=total / self._num_users,

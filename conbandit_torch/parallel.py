@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from threading import Event
 from typing import Any, Literal, TypeVar
 
 ItemT = TypeVar("ItemT")
@@ -19,7 +20,11 @@ class Crashed:
 
 
 def stream(
-    function: Callable[[ItemT], ResultT], items: Iterable[ItemT], jobs: int, backend: Backend = "local"
+    function: Callable[[ItemT], ResultT],
+    items: Iterable[ItemT],
+    jobs: int,
+    backend: Backend = "local",
+    stopping: Event | None = None,
 ) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
     """Every item with its result, as soon as it is known; `Crashed` in place of a result that never came.
 
@@ -31,16 +36,26 @@ def stream(
         items: what to call it with.
         jobs: how many calls at a time; 1 on the local backend stays in this process.
         backend: "local", or "ray" for a Ray cluster: the one at RAY_ADDRESS, or one that is started here.
+        stopping: once set, no further item is taken, and what a dying process takes with it is lost.
     """
+    stopping = Event() if stopping is None else stopping
+    items = _until(stopping, items)
     if backend == "ray":
-        return _on_ray(function, items, jobs)
+        return _on_ray(function, items, jobs, stopping)
     if jobs == 1:
         return ((item, function(item)) for item in items)
-    return _in_processes(function, iter(items), jobs)
+    return _in_processes(function, items, jobs, stopping)
+
+
+def _until(stopping: Event, items: Iterable[ItemT]) -> Iterator[ItemT]:
+    for item in items:
+        if stopping.is_set():
+            return
+        yield item
 
 
 def _in_processes(
-    function: Callable[[ItemT], ResultT], items: Iterator[ItemT], jobs: int
+    function: Callable[[ItemT], ResultT], items: Iterator[ItemT], jobs: int, stopping: Event
 ) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -71,6 +86,8 @@ def _in_processes(
         # One process died and took the pool with it. Which call did it shows when each runs alone.
         for number, item in dict(running).items():
             try:
+                if stopping.is_set():
+                    raise TerminatedWorkerError
                 _, result = next(results([(number, item)], 2))
             except TerminatedWorkerError:
                 yield running.pop(number), Crashed()
@@ -79,20 +96,27 @@ def _in_processes(
 
 
 def _on_ray(
-    function: Callable[[ItemT], ResultT], items: Iterable[ItemT], jobs: int
+    function: Callable[[ItemT], ResultT], items: Iterable[ItemT], jobs: int, stopping: Event
 ) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
     import ray
 
     if not ray.is_initialized():
         ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     # A dead worker's call is not repeated: it would most likely die again.
-    call = ray.remote(max_retries=0)(_numbered)
+    call: Any = ray.remote(max_retries=0)(_numbered)
     shared = ray.put(function)
     running: dict[Any, ItemT] = {}
 
     def finished(enough: int) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
         while len(running) > enough:
-            (reference,), _ = ray.wait(list(running))
+            done, _ = ray.wait(list(running), timeout=1.0)
+            if stopping.is_set():  # the cluster ends what this process has started when it ends
+                yield from ((item, Crashed()) for item in running.values())
+                running.clear()
+                return
+            if not done:
+                continue
+            (reference,) = done
             item = running.pop(reference)
             try:
                 yield item, ray.get(reference)[1]

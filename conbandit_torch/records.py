@@ -171,6 +171,18 @@ def expect_rows(name: str, tensor: Tensor, rows: int) -> None:
         raise ValueError(f"{name} must be [{rows}], one value a row, got shape {list(tensor.shape)}")
 
 
+def highest(scores: Tensor, shape: tuple[int, ...], source: str) -> Tensor:
+    """[B] position of every row's highest score, the first of equals; `source` gave them, for errors."""
+    if scores.shape != shape:
+        raise ValueError(f"{source} must give {list(shape)} numbers, got {list(scores.shape)}")
+    best, position = scores.max(1)  # NaN if any is
+    # On a GPU looking would wait for the device.
+    if best.device.type == "cpu" and not bool(best.isfinite().all()):
+        row = int((~best.isfinite()).nonzero()[0])
+        raise ValueError(f"{source} must give finite numbers, got {float(best[row])} in row {row}")
+    return position
+
+
 @dataclass(frozen=True)
 class Question:
     """One question each to some rows of a context: about key-terms, or about candidate arms.
@@ -198,6 +210,12 @@ class Question:
 
     def __len__(self) -> int:
         return len(self.about)
+
+    def take(self, rows: Index) -> Question:
+        """The question to some of its Q rows, for a context of those rows alone."""
+        if self.terms is not None:
+            return Question(EVERY_ROW, terms=self.terms[rows])
+        return Question(EVERY_ROW, positions=self.about[rows])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,10 @@ from torch import Tensor, nn
 from conbandit_torch.records import EVERY_ROW, Index, rows_per_block
 
 
+class NumericsError(ArithmeticError):
+    """Numbers got out of hand: a matrix is no longer positive definite, or features are too large."""
+
+
 class RidgeRegression(nn.Module):
     """Many ridge regressions, one per user (or per arm), as one batch.
 
@@ -21,8 +25,9 @@ class RidgeRegression(nn.Module):
 
     The inverse is kept by the Sherman-Morrison formula, one rank-one step an observation. Rounding
     errors of those steps add up, so after every `refresh_every` observations of a model its inverse
-    is computed anew from M, in float64. This depends on the model's own count alone, hence not on
-    who else is in the batch.
+    is computed anew from M, in float64, and likewise after an observation that would cost too many digits
+    (far larger than the ridge). This depends on the model's own data alone, hence not on who else is in
+    the batch. A matrix that is not positive definite any more is an error, never hidden.
 
     Args:
         num_models: U, how many regressions.
@@ -93,8 +98,13 @@ class RidgeRegression(nn.Module):
         if features.shape[1:] != (self.dim,):
             raise ValueError(f"features must be [B, {self.dim}], got {list(features.shape)}")
         inverse = self.inverse[who]  # [B, D, D] a view of the state if `who` is a slice
-        direction = torch.bmm(features[:, None], inverse).squeeze(1)  # M^-1 x
-        gain = 1 + self.weight * (features * direction).sum(1)  # det M_new / det M
+        direction, gain = self._direction(inverse, features)
+        doubtful = self._doubtful(gain)
+        if doubtful is not None:
+            self.refresh(self._ids(who)[doubtful])  # mends rounding errors; what is left is an error
+            inverse = self.inverse[who]
+            direction, gain = self._direction(inverse, features)
+            self._check_gain(who, gain, features)
         step = direction * (self.weight / gain).sqrt()[:, None]
         inverse.addcmul_(step[:, :, None], step[:, None, :], value=-1)  # Sherman-Morrison
         _store(self.inverse, who, inverse)
@@ -104,6 +114,8 @@ class RidgeRegression(nn.Module):
         self.moment[who] += self.weight * targets[:, None] * features
         self.log_det[who] += gain.log()
         self.count[who] += 1
+        if doubtful is not None:
+            self.refresh(self._ids(who)[doubtful])
         self._refresh_when_due(who)
 
     def add(self, ids: Tensor, gram: Tensor, moment: Tensor) -> None:
@@ -150,10 +162,51 @@ class RidgeRegression(nn.Module):
             self._refresh(block)
 
     def _refresh(self, who: Tensor) -> None:
-        factor = torch.linalg.cholesky(self.gram[who].double())
+        factor, failed = torch.linalg.cholesky_ex(self.gram[who].double())
+        if bool(failed.any()):
+            model = int(who[failed.nonzero()[0]])
+            raise NumericsError(
+                f"the matrix M of model {model} is not positive definite any more in {self.gram.dtype}, "
+                f"after {int(self.count[model])} observations with ridge {self.ridge}: raise the ridge, "
+                "scale the features down, or use precision 64-true"
+            )
         self.inverse[who] = torch.cholesky_inverse(factor).to(self.inverse)
         log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
         self.log_det[who] = log_det.to(self.log_det)
+
+    def _direction(self, inverse: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+        """`M^-1 x` [B, D] and `det M_new / det M` [B]."""
+        direction = torch.bmm(features[:, None], inverse).squeeze(1)
+        return direction, 1 + self.weight * (features * direction).sum(1)
+
+    def _doubtful(self, gain: Tensor) -> Tensor | None:
+        """[B] where a rank-one step would lose too many digits of the inverse; None: nowhere.
+
+        The step subtracts two numbers that agree to a part of 1 / gain. On a GPU looking would wait for
+        the device, so there only the periodic refresh does.
+        """
+        if gain.device.type != "cpu":
+            return None
+        fine = (gain >= 0.5) & (gain < 1e-3 / torch.finfo(gain.dtype).eps)  # false for NaN
+        return None if bool(fine.all()) else ~fine
+
+    def _check_gain(self, who: Index, gain: Tensor, features: Tensor) -> None:
+        """Gains are at least 1 where M is positive definite, and finite where numbers are not too large."""
+        wrong = (~((gain >= 0.5) & gain.isfinite())).nonzero().flatten()
+        if len(wrong):
+            row = int(wrong[0])
+            raise NumericsError(
+                f"model {int(self._ids(who)[row])}: an observation with features of length "
+                f"{float(features[row].double().norm()):.3g} would change det M by a factor of "
+                f"{float(gain[row]):.3g}: numbers are too large for {gain.dtype}, or M is not positive "
+                "definite any more; scale the features, raise the ridge, or use precision 64-true"
+            )
+
+    def _ids(self, who: Index) -> Tensor:
+        """[B] the models' ids."""
+        if isinstance(who, Tensor):
+            return who
+        return torch.arange(len(self.count), device=self.count.device)[who]
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
@@ -164,7 +217,7 @@ class RidgeRegression(nn.Module):
         self._calls_until_due -= 1
         if everyone and self._calls_until_due > 0:
             return  # looking at the counts would wait for the device
-        ids = torch.arange(len(self.count), device=self.count.device)[who] if isinstance(who, slice) else who
+        ids = self._ids(who)
         due = ids[self.count[ids] % self.refresh_every == 0]
         if len(due):
             self.refresh(due)

@@ -1,45 +1,40 @@
 """Runs an experiment's jobs, one policy with one seed each, and writes what came out.
 
-A job that has finished leaves `result.json` in its folder, written last and at once. Running the same
-experiment into the same folder again finds those and runs only the rest.
+A job that has finished leaves `result.json` in its folder, written last and at once; one that has not
+leaves checkpoints. Running the same experiment into the same folder again finishes the rest from there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
-import traceback
+import os
+import platform
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import torch
 import yaml
+from filelock import FileLock, Timeout
 from rich.console import Console
 
 from conbandit_torch.aggregate import aggregate
-from conbandit_torch.callbacks import (
-    Callback,
-    MetricsFile,
-    ProgressBar,
-    TensorBoard,
-    progress_bars,
-    summary_row,
-)
+from conbandit_torch.callbacks import ProgressBar, progress_bars
+from conbandit_torch.checkpoint import list_checkpoints
 from conbandit_torch.config import build_environment, build_policy
 from conbandit_torch.config_errors import ConfigError
 from conbandit_torch.experiment import Experiment
-from conbandit_torch.loop import Simulation
-from conbandit_torch.metrics import Record
+from conbandit_torch.job import Job, Row, describe, finished, read_row, run_job, write_at_once
 from conbandit_torch.parallel import Backend, Crashed, stream
+from conbandit_torch.signals import pass_on_to_children, stop_on_signals
 
-Job = tuple[str, int]
-"""A policy's name and a seed."""
-
-Row = dict[str, Any]
-"""A line of `summary.csv`; a failed job's has `error` in place of numbers."""
+EXPERIMENT = "experiment.yaml"  # a folder's whole experiment, for `conbandit resume`
+_HOW = "how.json"  # how a folder's runs were made: threads and jobs
 
 
 def results_folder(out: Path | None, source: Path) -> Path:
@@ -60,7 +55,9 @@ def run(
     threads: int | None = None,
     backend: Backend = "local",
 ) -> list[Row]:
-    """All jobs that `folder` does not hold yet; returns the rows of `summary.csv`, failures included.
+    """All jobs that `folder` does not hold yet; returns their rows, failures included.
+
+    SIGINT or SIGTERM stops it in good order; jobs that were not started then have no row.
 
     Args:
         experiment: what to run.
@@ -71,78 +68,42 @@ def run(
         backend: where they run; all machines of a Ray cluster must see `folder`.
     """
     check(experiment)
-    finished = {
-        job: row for job in experiment.jobs() if (row := _finished(experiment, *job, folder)) is not None
-    }
-    todo = [job for job in experiment.jobs() if job not in finished]
-    folder.mkdir(parents=True, exist_ok=True)
-    if finished:
-        console.print(
-            f"{folder} holds {len(finished)} of {len(experiment.jobs())} jobs; running the others",
-            soft_wrap=True,
-        )
+    for job in experiment.jobs():
+        _refuse_another_config(experiment, *job, folder)
     in_processes = jobs > 1 or backend != "local"
-    if in_processes and threads is None:
-        threads = 1  # so that results do not depend on the number of jobs
-    job = partial(run_job, experiment, folder.resolve(), threads)
-    rows = finished
-    for row in (
-        _in_processes(job, todo, console, jobs, backend) if in_processes else _here(job, todo, console)
-    ):
-        rows[row["policy"], row["seed"]] = row
-        _write_summary(folder, [rows[job] for job in experiment.jobs() if job in rows])
-        console.print(_describe(row), soft_wrap=True)
-    rows_in_order = [rows[job] for job in experiment.jobs()]
-    _write_summary(folder, rows_in_order)
-    if any("error" not in row for row in rows_in_order):
-        aggregate(folder)
-    return rows_in_order
-
-
-def run_job(experiment: Experiment, folder: Path, threads: int | None, job: Job, *callbacks: Callback) -> Row:
-    """One policy with one seed, into `folder/<policy>/seed<k>`; an error becomes the row's `error`."""
-    name, seed = job
-    job_folder = folder / name / f"seed{seed}"
-    try:
-        job_folder.mkdir(parents=True, exist_ok=True)
-        for rest in job_folder.glob("events.out.tfevents.*"):  # of an attempt that was broken off
-            rest.unlink()
-        config = experiment.dump(name, seed)
-        (job_folder / "config.yaml").write_text(config, encoding="utf-8")
-        written = (
-            MetricsFile(job_folder / "metrics.csv"),
-            TensorBoard(job_folder, config, experiment.hparams(name, seed)),
+    if threads is None:  # with several jobs always 1, so that results do not depend on their number
+        threads = 1 if in_processes else torch.get_num_threads()
+    folder.mkdir(parents=True, exist_ok=True)
+    with _only_one(folder):
+        write_at_once(folder / EXPERIMENT, experiment.dump())
+        write_at_once(folder / _HOW, json.dumps({"threads": threads, "jobs": jobs, "backend": backend}))
+        rows = {job: row for job in experiment.jobs() if (row := finished(folder, *job)) is not None}
+        todo = [job for job in experiment.jobs() if job not in rows]
+        if rows:
+            held = f"{folder} holds {len(rows)} of {len(experiment.jobs())} jobs; running the others"
+            console.print(held, soft_wrap=True)
+        call = partial(run_job, experiment, folder.resolve(), threads)
+        new = (
+            _in_processes(call, todo, console, jobs, backend) if in_processes else _here(call, todo, console)
         )
-        users, last = simulate(experiment, job, threads, *written, *callbacks)
-    except Exception as error:  # whatever it is, the other jobs go on
-        (job_folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        return {"policy": name, "seed": seed, "error": f"{type(error).__name__}: {error}"}
-    row = summary_row(name, seed, last)
-    unfinished = job_folder / "result.json.part"
-    unfinished.write_text(json.dumps({"users": users, "summary": row}), encoding="utf-8")
-    unfinished.replace(job_folder / "result.json")
-    (job_folder / "error.txt").unlink(missing_ok=True)
-    return row
+        for row in new:
+            rows[row["policy"], row["seed"]] = row
+            _write_summary(folder, [rows[job] for job in experiment.jobs() if job in rows])
+            console.print(describe(row), soft_wrap=True)
+        ordered = [rows[job] for job in experiment.jobs() if job in rows]
+        _write_summary(folder, ordered)
+        if any("error" not in row and "stopped" not in row for row in ordered):
+            aggregate(folder)
+    return ordered
 
 
-def simulate(
-    experiment: Experiment, job: Job, threads: int | None, *callbacks: Callback
-) -> tuple[int, Record]:
-    """One policy with one seed; returns the number of users and the last record."""
-    if threads is not None:
-        torch.set_num_threads(threads)
-    name, seed = job
-    environment = build_environment(experiment, seed)
-    records = Simulation(
-        build_policy(experiment, name, environment, seed),
-        environment,
-        rounds=experiment.rounds,
-        log_every=experiment.log_every,
-        callbacks=callbacks,
-        precision=experiment.precision,
-        accelerator=experiment.accelerator,
-    ).run()
-    return environment.num_users, records[-1]
+def how_it_ran(folder: Path) -> dict[str, Any]:
+    """Threads, jobs and backend of the last run into the folder."""
+    try:
+        how: dict[str, Any] = json.loads((folder / _HOW).read_text(encoding="utf-8"))
+        return {"threads": int(how["threads"]), "jobs": int(how["jobs"]), "backend": str(how["backend"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ConfigError(f"{folder}: no results folder, {_HOW} is missing or damaged") from None
 
 
 def check(experiment: Experiment) -> None:
@@ -163,25 +124,43 @@ def check(experiment: Experiment) -> None:
         build_policy(experiment, name, environment, experiment.seeds[0])
 
 
-def _finished(experiment: Experiment, name: str, seed: int, folder: Path) -> Row | None:
-    """The job's row, if the folder holds its result; results of another config are refused."""
+def _refuse_another_config(experiment: Experiment, name: str, seed: int, folder: Path) -> None:
+    """Results, and checkpoints, of another config are never overwritten or mixed."""
     job_folder = folder / name / f"seed{seed}"
-    result = job_folder / "result.json"
-    if not result.is_file():
-        return None
     path = job_folder / "config.yaml"
-    held, wanted = path.read_text(encoding="utf-8"), experiment.dump(name, seed)
+    worth_keeping = (job_folder / "result.json").is_file() or list_checkpoints(job_folder / "checkpoints")
+    if not worth_keeping or not path.is_file():
+        return
+    held, wanted = (
+        {key: value for key, value in yaml.safe_load(text).items() if key != "checkpoint_every"}
+        for text in (path.read_text(encoding="utf-8"), experiment.dump(name, seed))
+    )
     if held != wanted:
-        key = _first_difference(yaml.safe_load(held), yaml.safe_load(wanted))
         raise ConfigError(
-            f"--out {folder}: holds results of another config ({path} differs in {key}); name another folder"
+            f"--out {folder}: holds results of another config ({path} differs in "
+            f"{_first_difference(held, wanted)}); name another folder"
         )
-    return _read_row(result)
 
 
-def _read_row(result: Path) -> Row:
-    row: Row = json.loads(result.read_text(encoding="utf-8"))["summary"]
-    return row
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Refuse to work on a folder that another process works on; a crash releases it."""
+    path = folder / ".lock"
+    owner = path.read_text(encoding="utf-8") if path.is_file() else ""
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        path.write_text(owner, encoding="utf-8")  # trying to lock it has emptied it
+        raise ConfigError(
+            f"--out {folder}: another process is writing there ({owner or 'unknown'}); wait for it, or name "
+            "another folder"
+        ) from None
+    try:
+        path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        yield
+    finally:
+        lock.release()
 
 
 def _first_difference(one: Any, other: Any, key: str = "") -> str:
@@ -196,7 +175,10 @@ def _first_difference(one: Any, other: Any, key: str = "") -> str:
 def _here(job: Callable[..., Row], todo: list[Job], console: Console) -> Iterator[Row]:
     with progress_bars(console=console, transient=True) as bars:
         for name, seed in todo:
-            yield job((name, seed), ProgressBar(bars, f"{name} seed {seed}"))
+            row = job((name, seed), ProgressBar(bars, f"{name} seed {seed}"), may_insist=True)
+            yield row
+            if "stopped" in row:
+                return
 
 
 def _in_processes(
@@ -204,30 +186,31 @@ def _in_processes(
 ) -> Iterator[Row]:
     from rich.progress import track
 
-    results = stream(job, todo, jobs, backend)
+    stopping = Event()
+
+    def stop() -> None:
+        stopping.set()
+        pass_on_to_children()
+
+    results = stream(job, todo, jobs, backend, stopping)
     title = f"{jobs} jobs at a time"
-    for (name, seed), row in track(results, title, total=len(todo), console=console, transient=True):
-        if isinstance(row, Crashed):
-            yield {"policy": name, "seed": seed, "error": row.reason}
-        else:
-            yield row
-
-
-def _describe(row: Row) -> str:
-    job = f"{row['policy']} seed {row['seed']}"
-    if "error" in row:
-        return f"{job}: FAILED, {row['error']}"
-    return f"{job}: regret {row['cumulative_regret']:.2f} per user, {row['seconds']:.1f} s"
+    with stop_on_signals(stop, may_insist=True):
+        for (name, seed), row in track(results, title, total=len(todo), console=console, transient=True):
+            if isinstance(row, Crashed):
+                yield {"policy": name, "seed": seed, "stopped" if stopping.is_set() else "error": row.reason}
+            else:
+                yield row
 
 
 def _write_summary(folder: Path, rows: list[Row]) -> None:
-    """`summary.csv`, with a column for errors if there are any.
+    """`summary.csv` of the finished and the failed jobs, with a column for errors if there are any.
 
     Results that the folder holds of other seeds or policies keep their lines, after those of this experiment.
     """
     own = {(row["policy"], row["seed"]) for row in rows}
-    held = [_read_row(path) for path in sorted(folder.glob("*/seed*/result.json"))]
-    rows = rows + [row for row in held if (row["policy"], row["seed"]) not in own]
+    held = [read_row(path) for path in sorted(folder.glob("*/seed*/result.json"))]
+    rows = [row for row in rows if "stopped" not in row]
+    rows += [row for row in held if (row["policy"], row["seed"]) not in own]
     columns = max((list(row) for row in rows if "error" not in row), key=len, default=["policy", "seed"])
     if any("error" in row for row in rows):
         columns = [*columns, "error"]

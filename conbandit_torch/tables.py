@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
     """The policies' means over seeds, with 95 % t intervals of the regret."""
-    rows = [row for row in rows if "error" not in row]
+    rows = [row for row in rows if "error" not in row and "stopped" not in row]
     seeds = len(experiment.seeds)
     over = f"mean of {seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
     table = Table(title=f"After {experiment.rounds:,} rounds ({over})")

@@ -7,6 +7,8 @@
           mix: {low: 0.1, high: 0.9}
           alpha: {low: 0.01, high: 1.0, log: true}
           schedule.init_args.questions: [2, 5, 10]
+      start:
+        ConUCB: {mix: 0.8, alpha: 0.1}
 
 A study's trials are kept in a journal in the output folder: the same command continues it, and several
 commands, on several machines that share the folder, work on it at the same time.
@@ -29,8 +31,9 @@ from rich.console import Console
 
 from conbandit_torch.config import parse_seeds, resolve, set_value
 from conbandit_torch.config_errors import ConfigError, check_keys, choices
+from conbandit_torch.job import build
 from conbandit_torch.parallel import Backend, Crashed, stream
-from conbandit_torch.runner import check, simulate
+from conbandit_torch.runner import check
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -50,6 +53,7 @@ class Tuning:
         policy: whose arguments.
         seeds: every trial's seeds.
         space: a range or a list of choices, by dotted argument.
+        start: values to try after the config's own, for some of the arguments; or none.
     """
 
     config: dict[str, Any]
@@ -57,6 +61,7 @@ class Tuning:
     policy: str
     seeds: list[int]
     space: dict[str, Any]
+    start: Parameters
 
     def with_parameters(self, config: dict[str, Any], parameters: Parameters) -> dict[str, Any]:
         """A copy of `config` with the policy's arguments set."""
@@ -80,10 +85,7 @@ class Tuning:
             node = self.config["policies"][self.policy]
             for key in ("init_args", *name.split(".")):
                 node = node.get(key) if isinstance(node, dict) else None
-            inside = (
-                node in where if isinstance(where, list) else _is_between(where["low"], node, where["high"])
-            )
-            if inside:
+            if _is_inside(where, node):
                 found[name] = node
         return found
 
@@ -104,7 +106,7 @@ def read_tunings(
     where = f"{path}: tune"
     if not isinstance(section, dict):
         raise ConfigError(f"{where}: expected a mapping with seeds and space, got {section!r}")
-    check_keys(section, where, required=("space",), optional=("seeds",))
+    check_keys(section, where, required=("space",), optional=("seeds", "start"))
     spaces = section["space"]
     if not isinstance(spaces, dict) or not spaces:
         raise ConfigError(f"{where}.space: expected a mapping of policies to their arguments' ranges")
@@ -124,7 +126,15 @@ def read_tunings(
             f"{where}.seeds: {both[0]} is a seed of the evaluation too (seeds: {experiment.seeds[0]}-"
             f"{experiment.seeds[-1]}); parameters tuned on it would look better than they are"
         )
-    tunings = [Tuning(config, path, name, chosen, spaces[name]) for name in policies or spaces]
+    starts = section.get("start", {})
+    if not isinstance(starts, dict) or not all(isinstance(start, dict) for start in starts.values()):
+        raise ConfigError(f"{where}.start: expected values by policy and argument, got {starts!r}")
+    for name in starts:
+        if name not in spaces:
+            raise ConfigError(f"{where}.start: there is no search space of {name!r}{choices(name, spaces)}")
+    tunings = [
+        Tuning(config, path, name, chosen, spaces[name], starts.get(name, {})) for name in policies or spaces
+    ]
     for tuning in tunings:
         _check_space(f"{where}.space.{tuning.policy}", tuning)
     return tunings
@@ -157,8 +167,10 @@ def tune(
     from optuna.trial import TrialState
 
     study = open_study(tuning, folder)
-    if not study.get_trials(deepcopy=False) and (current := tuning.current()):
-        study.enqueue_trial(current, skip_if_exists=True)
+    if not study.get_trials(deepcopy=False):
+        for known in (tuning.current(), tuning.start):
+            if known:
+                study.enqueue_trial(known, skip_if_exists=True)
     evaluate = partial(_evaluate, tuning, threads)
     asked: dict[int, Trial] = {}
     for (number, _), regrets in stream(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
@@ -270,14 +282,17 @@ def _evaluate(tuning: Tuning, threads: int, trial: tuple[int, Parameters]) -> li
     try:
         experiment = resolve(tuning.trial(trial[1]), tuning.source)
         check(experiment)
-        jobs = [simulate(experiment, job, threads) for job in experiment.jobs()]
+        records = [build(experiment, job, threads).run()[-1] for job in experiment.jobs()]
     except Exception as error:  # whatever it is, the other trials go on
         return f"{type(error).__name__}: {error}"
-    return [record.cumulative_regret for _, record in jobs]
+    return [record.cumulative_regret for record in records]
 
 
-def _is_between(low: float, value: Any, high: float) -> bool:
-    return isinstance(value, int | float) and low <= value <= high
+def _is_inside(where: Any, value: Any) -> bool:
+    """Whether a range or a list of choices holds the value."""
+    if isinstance(where, list):
+        return value in where
+    return isinstance(value, int | float) and where["low"] <= value <= where["high"]
 
 
 def _describe(tuning: Tuning, study: Study, number: int, problem: str) -> str:
@@ -317,5 +332,10 @@ def _check_space(where: str, tuning: Tuning) -> None:
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{where}.{name}: {error}") from None
         example[name] = node["low"] if isinstance(node, dict) else node[0]
+    for name, value in tuning.start.items():
+        if name not in tuning.space or not _is_inside(tuning.space[name], value):
+            raise ConfigError(
+                f"{where.replace('.space', '.start')}.{name}: {value!r} is not in the search space"
+            )
     # An argument that the policy does not have shows now, not in the first trial.
     resolve(tuning.trial(example), tuning.source)

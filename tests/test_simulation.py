@@ -99,7 +99,7 @@ def test_callbacks_hear_everything_in_order():
             heard.append("end")
 
     simulate(LinUCB, 3, log_every=2, callbacks=[Listener()])
-    assert heard == ["start", 1, 2, "record 2", 3, "record 3", "end"]
+    assert heard == ["start", 1, "record 2", 2, "record 3", 3, "end"]
 
 
 def test_a_break_off_is_told_and_raised():

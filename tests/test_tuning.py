@@ -10,7 +10,7 @@ from rich.console import Console
 from conbandit_torch.cli import main
 from conbandit_torch.config import load, read
 from conbandit_torch.config_errors import ConfigError
-from conbandit_torch.runner import simulate
+from conbandit_torch.job import build
 from conbandit_torch.tuning import Tuning, at_the_edge, finished, open_study, read_tunings, tune
 from tests.test_cli import conbandit
 from tests.test_config import GOOD, write
@@ -44,7 +44,7 @@ def test_a_trials_value_is_the_mean_regret_on_the_tuning_seeds(tuning, tmp_path)
     config = copy.deepcopy(GOOD)
     config["policies"]["Lin"]["init_args"] |= best.params
     path.write_text(yaml.safe_dump(config))
-    regrets = [simulate(load(path), ("Lin", seed), 1)[1].cumulative_regret for seed in (10, 11)]
+    regrets = [build(load(path), ("Lin", seed), 1).run()[-1].cumulative_regret for seed in (10, 11)]
     assert best.user_attrs["regrets"] == regrets and best.value == sum(regrets) / 2
 
 
@@ -53,6 +53,13 @@ def test_the_configs_own_values_are_tried_first(tuning, tmp_path):
     first, second = trials_of(tuning, tmp_path / "out")
     assert first[0]["alpha"] == 0.4  # the config has no ridge: that is drawn
     assert second[0]["alpha"] != 0.4
+
+
+def test_values_to_start_from_are_tried_next(tmp_path):
+    path = write(tmp_path, with_space(SPACE, start={"Lin": {"ridge": 0.7}}))
+    (tuning,) = read_tunings(read(path), path)
+    tune(tuning, tmp_path / "out", quiet(), trials=2)
+    assert [params.get("ridge") == 0.7 for params, _ in trials_of(tuning, tmp_path / "out")] == [False, True]
 
 
 def test_a_study_that_was_broken_off_goes_on_as_it_would_have(tuning, tmp_path):
@@ -116,15 +123,15 @@ def test_trials_in_processes_count_as_asked(tmp_path):
 
 
 def test_a_value_at_an_end_of_its_range_is_pointed_out():
-    tuning = Tuning({}, None, "Lin", [1], SPACE["Lin"])
+    tuning = Tuning({}, None, "Lin", [1], SPACE["Lin"], {})
     assert at_the_edge(tuning, {"alpha": 0.011, "ridge": 1.0}) == ["alpha"]
     assert at_the_edge(tuning, {"alpha": 0.1, "ridge": 1.99}) == ["ridge"]
-    assert at_the_edge(Tuning({}, None, "Lin", [1], {"alpha": [1, 2]}), {"alpha": 1}) == []
+    assert at_the_edge(Tuning({}, None, "Lin", [1], {"alpha": [1, 2]}, {}), {"alpha": 1}) == []
 
 
 def test_a_study_of_another_search_space_is_refused(tuning, tmp_path):
     open_study(tuning, tmp_path / "out")
-    other = Tuning(tuning.config, tuning.source, "Lin", [10, 12], tuning.space)
+    other = Tuning(tuning.config, tuning.source, "Lin", [10, 12], tuning.space, {})
     with pytest.raises(ConfigError, match="tuned there with another config or search space"):
         open_study(other, tmp_path / "out")
 
@@ -142,6 +149,12 @@ def test_a_study_of_another_search_space_is_refused(tuning, tmp_path):
         (with_space({"Lin": {"alpha": {"low": 1}}}), "tune.space.Lin.alpha: the key 'high' is missing"),
         (with_space({"Lin": {"alpha": {"low": 1, "high": 0}}}), "tune.space.Lin.alpha: "),
         (with_space({"Lin": {"alpha": {"low": "a", "high": "b"}}}), "tune.space.Lin.alpha: "),
+        (with_space(SPACE, start=[1]), "tune.start: expected values by policy and argument, got [1]"),
+        (with_space(SPACE, start={"Con": {}}), "tune.start: there is no search space of 'Con'"),
+        (
+            with_space(SPACE, start={"Lin": {"alpha": 7}}),
+            "tune.start.Lin.alpha: 7 is not in the search space",
+        ),
         (with_space({"Lin": {"alfa": [1, 2]}}), "LinUCB has no argument 'alfa' (did you mean 'alpha'?)"),
     ],
 )

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows
+from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows, highest
 from conbandit_torch.regression import RidgeRegression, dot, weighted_norm
 from conbandit_torch.theory import Alpha, Confidence
+
+BadFeedback = Literal["stop", "skip"]
+
+
+class FeedbackError(ValueError):
+    """A reward or an answer that is NaN or infinite."""
 
 
 class Bandit(nn.Module, ABC):
@@ -28,6 +35,7 @@ class Bandit(nn.Module, ABC):
 
     users_are_independent = True  # what one user does never changes another's model
     rounds: Tensor  # [U] rounds that each user has finished
+    skipped: Tensor  # [] rewards and answers that were not finite, and left out
 
     def __init__(self, catalogue: Catalogue, num_users: int, *, seed: int = 0) -> None:
         super().__init__()
@@ -35,7 +43,9 @@ class Bandit(nn.Module, ABC):
             raise ValueError(f"num_users must be at least 1, got {num_users}")
         self.catalogue, self.num_users, self.seed = catalogue, num_users, seed
         device = catalogue.arm_features.device
+        self.bad_feedback: BadFeedback = "stop"
         self.register_buffer("rounds", torch.zeros(num_users, dtype=torch.int64, device=device))
+        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64, device=device))
 
     @abstractmethod
     def scores(self, context: Context) -> Tensor:
@@ -56,14 +66,15 @@ class Bandit(nn.Module, ABC):
     def choose(self, context: Context) -> Tensor:
         """[B]: position of the arm to show among each row's candidates; ties go to the first."""
         self._check(context)
-        return context.map(lambda block: self.scores(block).argmax(1), self.width(context))
+        return context.map(lambda block: self._best(block), self.width(context))
 
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and count the round."""
         self._check(context)
         expect_rows("arm", arm, len(context))
         expect_rows("reward", reward, len(context))
-        self.learn(context, arm, reward)
+        good = self.finite("reward", reward, context)
+        self.learn(context.take(good), arm[good], reward[good])
         self.rounds[context.who] += 1
 
     def width(self, context: Context) -> int:
@@ -85,6 +96,26 @@ class Bandit(nn.Module, ABC):
     def stream(self, purpose: str) -> Stream:
         """Reproducible random numbers; draw with a user's id and its `rounds` as counters."""
         return Stream(self.seed, f"policy/{purpose}")
+
+    def finite(self, kind: str, values: Tensor, context: Context) -> Index:
+        """Rows whose reward or answer [B] can be learned from; NaN and infinity are refused or skipped."""
+        finite = values.isfinite()
+        if bool(finite.all()):
+            return EVERY_ROW
+        row = int((~finite).nonzero()[0])
+        user = int(context.users[row])
+        if self.bad_feedback == "stop":
+            raise FeedbackError(
+                f"the {kind} of user {user} in its round {int(self.rounds[user]) + 1} is "
+                f"{float(values[row])}; it must be finite (`bad_feedback: skip` leaves such ones out)"
+            )
+        self.skipped += (~finite).sum()
+        return finite.nonzero().squeeze(1)
+
+    def _best(self, context: Context) -> Tensor:
+        """[B] the first position of each row's highest score."""
+        scores = self.scores(context)
+        return highest(scores, context.arms.shape, f"{type(self).__name__}.scores")
 
     def _check(self, context: Context) -> None:
         if context.largest_user >= self.num_users:

@@ -74,7 +74,8 @@ class AskingMixin(Bandit):
         heard = context.take(question.rows)
         expect_rows("question", question.about, len(heard))
         expect_rows("answer", answer, len(heard))
-        self.hear(heard, question, answer)
+        good = self.finite("answer", answer, heard)
+        self.hear(heard.take(good), question.take(good), answer[good])
         self.asked[heard.who] += 1
 
     @abstractmethod

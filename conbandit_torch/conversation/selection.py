@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.catalogue import Edges
-from conbandit_torch.records import Context, rows_per_block
+from conbandit_torch.records import Context, highest, rows_per_block
 from conbandit_torch.regression import weighted_norm
 
 if TYPE_CHECKING:
@@ -33,7 +33,13 @@ class Selection(ABC):
         """[B] the key-term to ask each row."""
         dim = policy.arm_model.dim
         width = max(context.arms.shape[1] * dim, dim * dim, policy.catalogue.num_terms)
-        return context.map(lambda block: self.scores(policy, block).argmax(1), width)
+        source = f"{type(self).__name__}.scores"
+
+        def best(block: Context) -> Tensor:
+            scores = self.scores(policy, block)
+            return highest(scores, (len(block), policy.catalogue.num_terms), source)
+
+        return context.map(best, width)
 
 
 class OptimalTerm(Selection):

@@ -1,0 +1,171 @@
+"""Checkpoints: everything that a run needs to go on exactly, safe to load, and never half-written.
+
+A checkpoint is a folder `checkpoints/<round>` with the state's tensors as a safetensors file, a format that
+can carry no code, and a manifest with the format's version and the file's checksum. It is written under
+another name and renamed when it is complete. The last two are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
+
+from conbandit_torch.callbacks import Callback
+
+if TYPE_CHECKING:
+    from conbandit_torch.loop import Simulation
+    from conbandit_torch.records import Round
+
+FORMAT = 1
+KEPT = 2
+_STATE, _MANIFEST = "state.safetensors", "manifest.json"
+_log = logging.getLogger(__name__)
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be used, and why."""
+
+
+class NewerFormatError(CheckpointError):
+    """A checkpoint of a later version of this package."""
+
+
+class SavedState(NamedTuple):
+    """A simulation's state: rounds played, and tensors by name."""
+
+    round: int
+    tensors: dict[str, Tensor]
+
+
+class Checkpoint(Callback):
+    """Writes a checkpoint every so many rounds, and when the run is told to stop.
+
+    It should be the last of a simulation's callbacks, so that a checkpoint knows of what the others have
+    written.
+
+    Args:
+        folder: where checkpoints go.
+        every: rounds between two.
+    """
+
+    def __init__(self, folder: Path, every: int) -> None:
+        if every < 1:
+            raise ValueError(f"every must be at least 1, got {every}")
+        self.folder, self.every = folder, every
+
+    def on_round(self, simulation: Simulation, played: Round) -> None:
+        """Write, if it is time; what is left after the last round is up to the results."""
+        due = simulation.round % self.every == 0
+        if simulation.round < simulation.rounds and (due or simulation.stopping):
+            for callback in simulation.callbacks:
+                callback.on_checkpoint(simulation)
+            write_checkpoint(self.folder, simulation.state())
+
+
+def write_checkpoint(folder: Path, state: SavedState) -> Path:
+    """Write `folder/<round>`; older checkpoints than the last two are removed afterwards."""
+    from safetensors.torch import save_file
+
+    final = folder / f"{state.round:09d}"
+    unfinished = folder / f"{final.name}.part"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    path = unfinished / _STATE
+    save_file({name: tensor.contiguous() for name, tensor in state.tensors.items()}, path)
+    manifest = {"format": FORMAT, "round": state.round, "sha256": _digest(path)}
+    (unfinished / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    for written in (path, unfinished / _MANIFEST, unfinished):
+        _sync(written)
+    shutil.rmtree(final, ignore_errors=True)
+    unfinished.rename(final)
+    _sync(folder)
+    for old in list_checkpoints(folder)[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """The complete checkpoints of a folder, newest first."""
+    found = [path for path in folder.glob("*") if path.is_dir() and path.name.isdigit()]
+    return sorted(found, key=lambda path: int(path.name), reverse=True)
+
+
+def read_checkpoint(path: Path) -> SavedState:
+    """The state in a checkpoint.
+
+    Raises:
+        CheckpointError: if it is damaged, foreign or of a newer format; with the name and the reason.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        manifest: Any = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
+        version, number, digest = (manifest[key] for key in ("format", "round", "sha256"))
+    except OSError as error:
+        raise CheckpointError(f"{path}: no checkpoint ({error.strerror} {_MANIFEST})") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise CheckpointError(f"{path}: {_MANIFEST} is damaged, or not of a checkpoint") from None
+    if not isinstance(version, int) or not isinstance(number, int) or number < 0:
+        raise CheckpointError(f"{path}: {_MANIFEST} is damaged: format {version!r}, round {number!r}")
+    if version > FORMAT:
+        raise NewerFormatError(
+            f"{path}: format {version}, and this version of conbandit_torch reads up to {FORMAT}: update it"
+        )
+    try:
+        if _digest(path / _STATE) != digest:
+            raise CheckpointError(f"{path}: {_STATE} is damaged: its checksum is not the manifest's")
+        return SavedState(number, load_file(path / _STATE))
+    except OSError as error:
+        raise CheckpointError(f"{path}: {_STATE}: {error.strerror or error}") from None
+    except SafetensorError as error:
+        raise CheckpointError(f"{path}: {_STATE} is no safetensors file ({error})") from None
+
+
+def latest_checkpoint(folder: Path) -> SavedState | None:
+    """The newest checkpoint that can be read; None if there is none.
+
+    Damaged ones are reported and passed over: a run goes on to the same results from any checkpoint, only
+    later. One of a newer format is an error.
+    """
+    for path in list_checkpoints(folder):
+        try:
+            return read_checkpoint(path)
+        except NewerFormatError:
+            raise
+        except CheckpointError as error:
+            _log.warning("%s; going on from the one before it, if any", error)
+    return None
+
+
+def fingerprint(tensors: dict[str, Tensor]) -> str:
+    """A digest of all values, by which two states can be seen to be equal bit for bit."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Make sure that the file, or the folder's list of files, is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

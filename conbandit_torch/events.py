@@ -1,0 +1,41 @@
+"""TensorBoard's event files, cut back to an earlier round so that a resumed run can go on there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+_PATTERN = "events.out.tfevents.*"
+
+
+def keep_events(folder: Path, rounds: int) -> None:
+    """Drop what the folder's event files hold of later rounds than `rounds`, or of a run's end.
+
+    What is kept goes into one new file, byte for byte; events that a kill left half-written are dropped.
+    """
+    files = sorted(folder.glob(_PATTERN))
+    if not files:
+        return
+    from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
+    kept = folder / "events.part"
+    seen: set[bytes] = set()
+    with kept.open("wb") as file:
+        writer = RecordWriter(file)
+        for number, path in enumerate(files):
+            for raw in RawEventFileLoader(str(path)).Load():
+                event = Event.FromString(raw)
+                later = event.step > rounds or (number > 0 and event.HasField("file_version"))
+                of_the_end = any(
+                    value.tag.startswith(("_hparams_/", "final/")) for value in event.summary.value
+                )
+                if not later and not of_the_end and raw not in seen:
+                    writer.write(raw)
+                    seen.add(raw)
+    # A kill between the next two steps leaves events twice; `seen` drops them at the next attempt.
+    kept.replace(files[0])
+    for path in files[1:]:
+        path.unlink()

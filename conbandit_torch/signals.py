@@ -1,0 +1,52 @@
+"""SIGINT and SIGTERM as requests to stop in good order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stop_on_signals(stop: Callable[[], None], *, may_insist: bool) -> Iterator[None]:
+    """While inside, the signals call `stop` and nothing else.
+
+    Args:
+        stop: must return at once.
+        may_insist: whether a second signal interrupts at once. A worker's process gets the terminal's signal
+            as well as the one that its parent passes on, so there it must not.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may have handlers
+        return
+    asked = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked and may_insist:
+            raise KeyboardInterrupt
+        asked = True
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def pass_on_to_children() -> None:
+    """Tell all processes that this one has started, and theirs, to stop."""
+    import psutil
+
+    for child in psutil.Process(os.getpid()).children(recursive=True):
+        try:
+            child.terminate()
+        except psutil.NoSuchProcess:
+            continue
