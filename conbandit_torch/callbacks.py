@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from conbandit_torch.records import Round
 
 
+class StoppedError(Exception):
+    """The simulation was told to stop before its last round."""
+
+
 class Callback:
     """Told of a simulation's events. Override the hooks you need.
 

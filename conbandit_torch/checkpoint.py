@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
-from conbandit_torch.callbacks import Callback
+from conbandit_torch.callbacks import Callback, StoppedError
 
 if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation
@@ -61,11 +61,15 @@ class Checkpoint(Callback):
         self.folder, self.every = folder, every
 
     def on_round(self, simulation: Simulation, played: Round) -> None:
-        """Write, if it is time; what is left after the last round is up to the results."""
-        due = simulation.round % self.every == 0
-        if simulation.round < simulation.rounds and (due or simulation.stopping):
+        """Write, if it is time; after the last round there are results instead."""
+        if simulation.round % self.every == 0 and simulation.round < simulation.rounds:
             for callback in simulation.callbacks:
                 callback.on_checkpoint(simulation)
+            write_checkpoint(self.folder, simulation.state())
+
+    def on_exception(self, simulation: Simulation, error: BaseException) -> None:
+        """Write, if the run was told to stop; the other callbacks have closed their files by now."""
+        if isinstance(error, StoppedError) and simulation.round % self.every:
             write_checkpoint(self.folder, simulation.state())
 
 

@@ -12,11 +12,18 @@ from typing import Any
 import torch
 from filelock import FileLock
 
-from conbandit_torch.callbacks import Callback, Forgiving, MetricsFile, TensorBoard, summary_row
+from conbandit_torch.callbacks import (
+    Callback,
+    Forgiving,
+    MetricsFile,
+    StoppedError,
+    TensorBoard,
+    summary_row,
+)
 from conbandit_torch.checkpoint import Checkpoint, fingerprint, latest_checkpoint
 from conbandit_torch.config import build_environment, build_policy
 from conbandit_torch.experiment import Experiment
-from conbandit_torch.loop import Simulation, StoppedError
+from conbandit_torch.loop import Simulation
 from conbandit_torch.signals import stop_on_signals
 
 Job = tuple[str, int]

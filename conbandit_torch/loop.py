@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from conbandit_torch.bandits.base import BadFeedback, Bandit
-from conbandit_torch.callbacks import Callback
+from conbandit_torch.callbacks import Callback, StoppedError
 from conbandit_torch.checkpoint import CheckpointError, SavedState
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.metrics import Metrics, Record, records_from_tensor, records_to_tensor
@@ -33,10 +33,6 @@ def play_round(policy: Bandit, environment: Environment) -> Round:
 
 
 Precision = Literal["32-true", "64-true"]
-
-
-class StoppedError(Exception):
-    """The simulation was told to stop before its last round."""
 
 
 class Simulation:
@@ -112,12 +108,11 @@ class Simulation:
         self.metrics = Metrics(self.environment)
         self.round = 0
         self.records: list[Record] = []
-        self.stopping = False
-        self._started = False
+        self._stopping = self._started = False
 
     def stop(self) -> None:
         """End after the current round, with a `StoppedError`; for signal handlers and other threads."""
-        self.stopping = True
+        self._stopping = True
 
     def state(self) -> SavedState:
         """Everything that another simulation of the same kind needs to go on from here."""
@@ -171,7 +166,7 @@ class Simulation:
                     callback.on_record(self, record)
             for callback in self.callbacks:
                 callback.on_round(self, played)
-            if self.stopping and self.round < self.rounds:
+            if self._stopping and self.round < self.rounds:
                 raise StoppedError(f"stopped after round {self.round} of {self.rounds}")
         for callback in self.callbacks:
             callback.on_end(self)

@@ -1,12 +1,19 @@
 """Runs that were killed: the same command finishes them, and nothing shows."""
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
+import pytest
+
+from conbandit_torch.checkpoint import list_checkpoints
 from conbandit_torch.cli import main
+from experiments import kills
+from tests.conftest import REPOSITORY
 from tests.test_cli import conbandit, numbers
 from tests.test_config import GOOD, write
 
@@ -15,8 +22,13 @@ def start(*arguments):
     """A command in a process group of its own, so that its workers can be killed with it."""
     command = [sys.executable, "-m", "conbandit_torch", *map(str, arguments)]
     return subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
+
+
+def kill(process):
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def wait_for(condition, seconds=60):
@@ -32,11 +44,108 @@ def test_a_parallel_run_killed_half_way_ends_as_if_nothing_had_happened(tmp_path
     out = tmp_path / "killed"
     process = start("run", config, "--jobs", "2", "--out", out)
     wait_for(lambda: len(list(out.rglob("result.json"))) >= 2)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    kill(process)
     held = len(list(out.rglob("result.json")))
     assert 2 <= held < 8
     done = conbandit("run", config, "--jobs", "2", "--out", out)
     assert done.returncode == 0, done.stderr
     assert f"holds {held} of 8 jobs" in done.stderr
     assert numbers(out) == numbers(tmp_path / "whole")
+
+
+LONG = GOOD | {"rounds": 2000, "seeds": "0", "checkpoint_every": 100}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    config = write(folder, LONG)
+    assert main(["run", str(config), "--out", str(folder / "out"), "--threads", "1"]) == 0
+    return config, folder / "out"
+
+
+def everything(out):
+    """What must not depend on interruptions, TensorBoard's steps in the order of its files included."""
+    return kills.results(out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_signal_stops_a_run_in_good_order_and_resume_finishes_it(whole, tmp_path, jobs, number):
+    config, expected = whole
+    out = tmp_path / "out"
+    process = start("run", config, "--jobs", jobs, "--out", out, "--threads", "1")
+    wait_for(lambda: list(out.rglob("manifest.json")))
+    process.send_signal(number)  # to the parent alone
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert f"conbandit: stopped; to go on: conbandit resume {out}" in said
+    stopped = {int(number) for number in re.findall(r"stopped after round (\d+) of 2000", said)}
+    newest = {int(list_checkpoints(folder)[0].name) for folder in out.rglob("checkpoints")}
+    assert newest == stopped and not list(out.rglob("*.part"))
+    done = conbandit("resume", out)
+    assert done.returncode == 0, done.stderr
+    assert everything(out) == everything(expected)
+    assert not list(out.rglob("checkpoints"))
+
+
+def test_only_the_parent_is_killed_and_what_its_workers_finish_is_taken(whole, tmp_path):
+    config, expected = whole
+    out = tmp_path / "out"
+    process = start("run", config, "--jobs", "2", "--out", out)
+    wait_for(lambda: list(out.rglob("manifest.json")))
+    process.kill()
+    process.communicate()
+    done = conbandit("resume", out)
+    assert done.returncode == 0, done.stderr
+    assert everything(out) == everything(expected)
+
+
+def test_a_second_process_on_the_same_folder_is_refused(whole, tmp_path):
+    config, _ = whole
+    out = tmp_path / "out"
+    process = start("run", config, "--out", out, "--rounds", "1000000")
+    try:
+        wait_for(lambda: list(out.rglob("metrics.csv")))
+        for _ in range(2):  # the first refusal must not spoil the second's message
+            refused = conbandit("run", config, "--out", out)
+            assert refused.returncode == 2
+            assert f"another process is writing there (process {process.pid} on " in refused.stderr
+    finally:
+        kill(process)
+    shutil.rmtree(out / "Lin")
+    done = conbandit("run", config, "--out", out)  # the dead one's lock is gone
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_checkpoint_of_another_config_is_not_gone_on_from(whole, tmp_path, capsys):
+    config, _ = whole
+    out = tmp_path / "out"
+    process = start("run", config, "--out", out)
+    wait_for(lambda: list(out.rglob("manifest.json")))
+    kill(process)
+    assert main(["run", str(config), "--out", str(out), "--policies.Lin.init_args.alpha", "0.9"]) == 2
+    assert "holds results of another config" in capsys.readouterr().err
+    # How often checkpoints are made is no part of the experiment.
+    assert main(["run", str(config), "--out", str(out), "--checkpoint_every", "700", "--threads", "1"]) == 0
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"threads": "many", "jobs": 1, "backend": "local"}'])
+def test_only_a_results_folder_can_be_resumed(tmp_path, content, capsys):
+    if content is not None:
+        (tmp_path / "how.json").write_text(content)
+    assert main(["resume", str(tmp_path)]) == 2
+    assert f"{tmp_path}: no results folder, how.json is missing or damaged" in capsys.readouterr().err
+
+
+def test_a_resumed_experiment_cannot_be_changed(whole, capsys):
+    assert main(["resume", str(whole[1]), "--rounds", "5"]) == 2
+    assert "unexpected argument '--rounds': a resumed experiment cannot be changed" in capsys.readouterr().err
+
+
+def test_ten_kills_at_random_instants_leave_no_trace(tmp_path):
+    script = REPOSITORY / "experiments" / "kills.py"
+    command = [sys.executable, script, "--kills", "10", "--parallel", "2", "--out", tmp_path / "out"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10 kills (2 of parallel runs): 10 identical final results, 0 different." in done.stdout
