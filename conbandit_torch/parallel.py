@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 from threading import Event
 from typing import Any, Literal, TypeVar
@@ -61,7 +62,7 @@ def _in_processes(
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     def results(todo: Iterable[tuple[int, ItemT]], at_a_time: int) -> Iterator[tuple[int, ResultT]]:
-        calls = (delayed(_numbered)(function, number, item) for number, item in todo)
+        calls = (delayed(_in_worker)(os.getpid(), function, number, item) for number, item in todo)
         options = {"return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": at_a_time}
         pairs: Iterator[tuple[int, ResultT]] = Parallel(n_jobs=at_a_time, **options)(calls)
         return pairs
@@ -129,6 +130,15 @@ def _on_ray(
         running[call.remote(shared, 0, item)] = item
         yield from finished(jobs - 1)
     yield from finished(0)
+
+
+def _in_worker(
+    parent: int, function: Callable[[ItemT], ResultT], number: int, item: ItemT
+) -> tuple[int, ResultT]:
+    result = _numbered(function, number, item)
+    if os.getppid() != parent:  # it was killed: nobody waits for this, or sends any more
+        os._exit(0)
+    return result
 
 
 def _numbered(function: Callable[[ItemT], ResultT], number: int, item: ItemT) -> tuple[int, ResultT]:

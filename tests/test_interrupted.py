@@ -75,7 +75,7 @@ def test_a_signal_stops_a_run_in_good_order_and_resume_finishes_it(whole, tmp_pa
     config, expected = whole
     out = tmp_path / "out"
     process = start("run", config, "--jobs", jobs, "--out", out, "--threads", "1")
-    wait_for(lambda: list(out.rglob("manifest.json")))
+    wait_for(lambda: list(out.rglob("checkpoints/*[0-9]/manifest.json")))
     process.send_signal(number)  # to the parent alone
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
@@ -93,9 +93,10 @@ def test_only_the_parent_is_killed_and_what_its_workers_finish_is_taken(whole, t
     config, expected = whole
     out = tmp_path / "out"
     process = start("run", config, "--jobs", "2", "--out", out)
-    wait_for(lambda: list(out.rglob("manifest.json")))
+    wait_for(lambda: list(out.rglob("checkpoints/*[0-9]/manifest.json")))
     process.kill()
-    process.communicate()
+    process.wait()
+    process.stderr.close()  # its workers still hold the other end
     done = conbandit("resume", out)
     assert done.returncode == 0, done.stderr
     assert everything(out) == everything(expected)
@@ -108,7 +109,7 @@ def test_a_second_process_on_the_same_folder_is_refused(whole, tmp_path):
     try:
         wait_for(lambda: list(out.rglob("metrics.csv")))
         for _ in range(2):  # the first refusal must not spoil the second's message
-            refused = conbandit("run", config, "--out", out)
+            refused = conbandit("run", config, "--out", out, "--rounds", "1000000")
             assert refused.returncode == 2
             assert f"another process is writing there (process {process.pid} on " in refused.stderr
     finally:
@@ -122,7 +123,7 @@ def test_a_checkpoint_of_another_config_is_not_gone_on_from(whole, tmp_path, cap
     config, _ = whole
     out = tmp_path / "out"
     process = start("run", config, "--out", out)
-    wait_for(lambda: list(out.rglob("manifest.json")))
+    wait_for(lambda: list(out.rglob("checkpoints/*[0-9]/manifest.json")))
     kill(process)
     assert main(["run", str(config), "--out", str(out), "--policies.Lin.init_args.alpha", "0.9"]) == 2
     assert "holds results of another config" in capsys.readouterr().err
