@@ -140,13 +140,16 @@ class TensorBoard(Callback):
             "error/prediction": record.prediction_error,
             "questions/per_user": record.questions,
         }
-        for tag, value in record.details.items():
-            if value.numel() == 1:
-                scalars[tag] = float(value)
-            elif value.numel() > 1:
-                self._logger.experiment.add_histogram(tag, value, record.round)
-        known = {tag: value for tag, value in scalars.items() if value is not None}
-        self._logger.log_metrics(known, record.round)
+        # Through the writer itself: the logger's own `log_metrics` hides why writing failed.
+        writer = self._logger.experiment
+        for tag, detail in record.details.items():
+            if detail.numel() == 1:
+                scalars[tag] = float(detail)
+            elif detail.numel() > 1:
+                writer.add_histogram(tag, detail, record.round)
+        for name, value in scalars.items():
+            if value is not None:
+                writer.add_scalar(name, value, record.round)
 
     def on_end(self, simulation: Simulation) -> None:
         """Log the hyper-parameters with the final regret, and close."""

@@ -162,7 +162,8 @@ def _tune(options: argparse.Namespace, overrides: list[tuple[str, str]], console
 
     if find_spec("optuna") is None:
         raise ConfigError("conbandit tune needs Optuna: pip install optuna")
-    from conbandit_torch.tuning import at_the_edge, finished, open_study, read_tunings, tune, write_tuned
+    from conbandit_torch.search_space import at_the_edge, read_tunings
+    from conbandit_torch.tuning import finished, open_study, tune, write_tuned
 
     config = read(options.config, overrides)
     tunings = read_tunings(config, options.config, options.policy, options.seeds)

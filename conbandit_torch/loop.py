@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -15,6 +16,8 @@ from conbandit_torch.checkpoint import CheckpointError, SavedState
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.metrics import Metrics, Record, records_from_tensor, records_to_tensor
 from conbandit_torch.records import Round
+
+_log = logging.getLogger(__name__)
 
 
 def play_round(policy: Bandit, environment: Environment) -> Round:
@@ -146,7 +149,10 @@ class Simulation:
             self._play()
         except BaseException as error:
             for callback in self.callbacks:
-                callback.on_exception(self, error)
+                try:
+                    callback.on_exception(self, error)
+                except Exception as another:  # a full disk fails everyone; the first error is the one to tell
+                    _log.warning("%s could not end in good order: %s", type(callback).__name__, another)
             raise
         return self.records
 

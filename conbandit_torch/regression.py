@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from conbandit_torch.records import EVERY_ROW, Index, rows_per_block
+
+_log = logging.getLogger(__name__)
 
 
 class NumericsError(ArithmeticError):
@@ -27,7 +30,8 @@ class RidgeRegression(nn.Module):
     errors of those steps add up, so after every `refresh_every` observations of a model its inverse
     is computed anew from M, in float64, and likewise after an observation that would cost too many digits
     (far larger than the ridge). This depends on the model's own data alone, hence not on who else is in
-    the batch. A matrix that is not positive definite any more is an error, never hidden.
+    the batch. A matrix that is not positive definite any more is an error, and a precision that no longer
+    resolves the ridge a warning: neither is hidden.
 
     Args:
         num_models: U, how many regressions.
@@ -73,6 +77,7 @@ class RidgeRegression(nn.Module):
         self.register_buffer("log_det", like.new_zeros(num_models))
         self.register_buffer("count", torch.zeros_like(self.log_det, dtype=torch.int64))
         self._calls_until_due = 0  # no model can be due for a refresh before that many updates
+        self._warned = False
 
     @property
     def dim(self) -> int:
@@ -162,7 +167,15 @@ class RidgeRegression(nn.Module):
             self._refresh(block)
 
     def _refresh(self, who: Tensor) -> None:
-        factor, failed = torch.linalg.cholesky_ex(self.gram[who].double())
+        factor = self._factor(self.gram, who)
+        self.inverse[who] = torch.cholesky_inverse(factor).to(self.inverse)
+        log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
+        self.log_det[who] = log_det.to(self.log_det)
+
+    def _factor(self, matrices: Tensor, who: Tensor) -> Tensor:
+        """Cholesky factors of the models `who`, in float64."""
+        factor: Tensor
+        factor, failed = torch.linalg.cholesky_ex(matrices[who].double())
         if bool(failed.any()):
             model = int(who[failed.nonzero()[0]])
             raise NumericsError(
@@ -170,9 +183,29 @@ class RidgeRegression(nn.Module):
                 f"after {int(self.count[model])} observations with ridge {self.ridge}: raise the ridge, "
                 "scale the features down, or use precision 64-true"
             )
-        self.inverse[who] = torch.cholesky_inverse(factor).to(self.inverse)
-        log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
-        self.log_det[who] = log_det.to(self.log_det)
+        return factor
+
+    def _reconcile(self, who: Tensor) -> None:
+        """Make M and its inverse agree again: each corrects the other where it is known better.
+
+        M is summed in the state's precision, and sums of thousands of like terms lose what is small beside
+        them, the ridge above all; a user who is shown the same few arms for ever makes such sums. Where that
+        error could reach a part in a thousand of M's smallest eigenvalue, the inverse, which the rank-one
+        steps keep to about `eps` a step, is the one to believe.
+        """
+        largest, inverse = (m[who].diagonal(dim1=1, dim2=2).amax(1) for m in (self.gram, self.inverse))
+        error = torch.finfo(self.gram.dtype).eps * largest * inverse * self.count[who].sqrt()
+        lost = who[error > 1e-3]
+        self.refresh(who[error <= 1e-3])
+        for block in lost.split(1024):
+            self.gram[block] = torch.cholesky_inverse(self._factor(self.inverse, block)).to(self.gram)
+        if len(lost) and not self._warned:
+            self._warned = True
+            _log.warning(
+                "after %d observations of like features, %s hardly resolves the ridge of %g (model %d, and "
+                "perhaps others): its theta may be off by more than a percent; precision 64-true avoids this",
+                *(int(self.count[lost[0]]), self.gram.dtype, self.ridge, int(lost[0])),
+            )
 
     def _direction(self, inverse: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """`M^-1 x` [B, D] and `det M_new / det M` [B]."""
@@ -187,7 +220,7 @@ class RidgeRegression(nn.Module):
         """
         if gain.device.type != "cpu":
             return None
-        fine = (gain >= 0.5) & (gain < 1e-3 / torch.finfo(gain.dtype).eps)  # false for NaN
+        fine = (gain >= 0.5) & (gain < 1e-4 / torch.finfo(gain.dtype).eps)  # false for NaN
         return None if bool(fine.all()) else ~fine
 
     def _check_gain(self, who: Index, gain: Tensor, features: Tensor) -> None:
@@ -220,7 +253,7 @@ class RidgeRegression(nn.Module):
         ids = self._ids(who)
         due = ids[self.count[ids] % self.refresh_every == 0]
         if len(due):
-            self.refresh(due)
+            self._reconcile(due)
         self._calls_until_due = 0
         if everyone:  # all counts are seen: look again only when one can have come due
             self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())

@@ -11,7 +11,8 @@ from conbandit_torch.cli import main
 from conbandit_torch.config import load, read
 from conbandit_torch.config_errors import ConfigError
 from conbandit_torch.job import build
-from conbandit_torch.tuning import Tuning, at_the_edge, finished, open_study, read_tunings, tune
+from conbandit_torch.search_space import Tuning, at_the_edge, read_tunings
+from conbandit_torch.tuning import finished, open_study, tune
 from tests.test_cli import conbandit
 from tests.test_config import GOOD, write
 
