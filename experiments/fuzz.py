@@ -63,9 +63,10 @@ class Kind(Protocol):
     """A kind of input: how to make one, how the package takes it, and how it may refuse it."""
 
     refusal: type[Exception]
+    mutations: dict[str, int]  # what can be done to an input, and how often
 
-    def write(self, generator: random.Random, folder: Path) -> str:
-        """Write an input into the empty folder; returns the name of what was done to it."""
+    def write(self, mutation: str, generator: random.Random, folder: Path) -> None:
+        """Write an input into the empty folder."""
 
     def use(self, folder: Path) -> None:
         """Do with it what a user would."""
@@ -87,11 +88,11 @@ def edited(generator: random.Random, content: bytes, alphabet: bytes = bytes(ran
     for _ in range(generator.choice((1, 1, 1, 2, 3, 6))):
         at = generator.randrange(len(data) + 1)
         span = slice(at, at + generator.choice((1, 1, 2, 8, 64)))
-        edit = generator.randrange(7)
-        if edit == 0 and at < len(data):
-            data[at] ^= 1 << generator.randrange(8)
-        elif edit == 1 and at < len(data):
-            data[at] = generator.choice(alphabet)
+        edit = generator.choice((0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 6))
+        if edit == 0:
+            data[at : at + 1] = (byte ^ 1 << generator.randrange(8) for byte in data[at : at + 1])
+        elif edit == 1:
+            data[at : at + 1] = [generator.choice(alphabet)]
         elif edit == 2:
             del data[span]
         elif edit == 3:
@@ -101,7 +102,7 @@ def edited(generator: random.Random, content: bytes, alphabet: bytes = bytes(ran
             data[to:to] = data[span]
         elif edit == 5:
             data[span] = bytes(len(data[span]))
-        elif generator.random() < 0.3:
+        else:
             del data[at:]
     return bytes(data)
 
@@ -233,6 +234,23 @@ many words here
 {low: 1, high: 9, step: 2, log: true}
 {low: 0, high: 99999999999999999999999, step: 1}
 """.strip().splitlines()
+MILD = """\
+2
+0.3
+1e-3
+cpu
+skip
+binary
+64-true
+[0.1, 0.5]
+{low: 0.1, high: 0.5}
+OneLevel
+LogSchedule
+LinUCB
+{class_path: Lemma1}
+{class_path: LinearSchedule, init_args: {every: 3}}
+{class_path: TwoLevels, init_args: {mix: 0.2}}\
+""".splitlines()
 LONG = (
     "9" * 30,
     "-" + "9" * 400,
@@ -264,6 +282,7 @@ class Configs:
     """The files of `configs`, made small: bytes, lines, values, keys."""
 
     refusal = ConfigError
+    mutations = {"bytes": 3, "lines": 3, "keys": 3, "values": 10, "both": 2, NOTHING: 1}  # noqa: RUF012
 
     def __init__(self, exploded: Path) -> None:
         self.values = nasty_values(exploded)
@@ -286,11 +305,10 @@ class Configs:
                         part["tune"]["start"] = {name: tune["start"][name]}
                 self.parts.append(part)
 
-    def write(self, generator: random.Random, folder: Path) -> str:
+    def write(self, mutation: str, generator: random.Random, folder: Path) -> None:
         """Write `config.yaml`."""
         part = generator.choice(self.parts)
         text = generator.choice(self.whole) if generator.random() < 0.2 else self._dump(part)
-        mutation = generator.choice(("bytes", "lines", "keys", "both", *4 * ["values"], NOTHING))
         if mutation in ("values", "keys", "both"):
             text = self._with_values(generator, part, keys=mutation == "keys")
         if mutation == "lines":
@@ -299,7 +317,6 @@ class Configs:
         if mutation in ("bytes", "both"):
             content = edited(generator, content, YAML_BYTES)
         (folder / "config.yaml").write_bytes(content)
-        return mutation
 
     def use(self, folder: Path) -> None:
         """Load it, and build what is small enough or read the search space."""
@@ -335,7 +352,7 @@ class Configs:
         for _ in range(generator.choice((1, 1, 1, 2, 3))):
             holder, key = generator.choice(list(_places(config)))
             mark = f"@{len(inserted)}@"
-            value = generator.choice(self.values)
+            value = generator.choice(MILD if generator.random() < 0.3 else self.values)
             if key == "class_path" and generator.random() < 0.8:
                 value = generator.choice(CLASS_PATHS)
             inserted.append(value)
@@ -390,6 +407,7 @@ class Traces:
     """A small recording: the archive's bytes, its members' bytes, and its arrays."""
 
     refusal = ValueError
+    mutations = {"bytes": 3, "files": 2, "members": 6, "arrays": 10, NOTHING: 1}  # noqa: RUF012
 
     def __init__(self, exploded: Path) -> None:
         self.bomb = Bomb(exploded)
@@ -411,13 +429,12 @@ class Traces:
             "asked/ConUCB": rng.integers(0, K, (U, T - 1)),
         }
 
-    def write(self, generator: random.Random, folder: Path) -> str:
+    def write(self, mutation: str, generator: random.Random, folder: Path) -> None:
         """Write `trace.npz`."""
-        mutation = generator.choice(("bytes", "files", *3 * ["members"], *4 * ["arrays"], NOTHING))
         path = folder / "trace.npz"
         if mutation == "files":
             path.write_bytes(self._another_file(generator))
-            return mutation
+            return
         arrays = dict(self.arrays)
         if mutation == "arrays":
             for _ in range(generator.choice((1, 1, 1, 2, 4))):
@@ -434,7 +451,6 @@ class Traces:
                 archive.writestr(f"{name}.npy", content)
         if mutation == "bytes":
             path.write_bytes(edited(generator, path.read_bytes()))
-        return mutation
 
     def use(self, folder: Path) -> None:
         """Open it, and look at what it holds."""
@@ -503,6 +519,8 @@ class Checkpoints:
     """A checkpoint of a small simulation: its files' bytes, with and without the checksum, and forgeries."""
 
     refusal = CheckpointError
+    forgeries = {"forged bytes": 3, "header": 3, "tensors": 10}  # noqa: RUF012 - with a right checksum
+    mutations = {"manifest bytes": 2, "manifest": 3, "state bytes": 2, "files": 2, NOTHING: 1} | forgeries
 
     def __init__(self, exploded: Path) -> None:
         self.bomb = Bomb(exploded)
@@ -517,15 +535,11 @@ class Checkpoints:
             _simulation(name).restore(read_checkpoint(folder))
         shutil.rmtree(exploded.parent / "good")
 
-    def write(self, generator: random.Random, folder: Path) -> str:
+    def write(self, mutation: str, generator: random.Random, folder: Path) -> None:
         """Write a checkpoint's two files, and whose it is."""
         name = generator.choice(list(self.saved))
         state, files = self.saved[name]
         manifest, tensors = json.loads(files["manifest.json"]), files["state.safetensors"]
-        forgeries = ("forged bytes", "header", "tensors", "tensors", "tensors")
-        mutation = generator.choice(
-            ("manifest bytes", "manifest", "state bytes", "files", *forgeries, NOTHING)
-        )
         document = files["manifest.json"]
         if mutation == "manifest bytes":
             document = edited(generator, document, b'{}[]":,0123456789.eE-+NaInfty\\u')
@@ -537,7 +551,7 @@ class Checkpoints:
             tensors = self._forged_header(generator, tensors)
         elif mutation == "tensors":
             tensors = self._forged_tensors(generator, state)
-        if mutation in forgeries:
+        if mutation in self.forgeries:
             manifest["sha256"] = hashlib.sha256(tensors).hexdigest()
             if generator.random() < 0.2:
                 manifest["round"] = generator.choice((0, 1, ROUNDS, ROUNDS + 1, 10**9, 2**63, 10**400))
@@ -547,7 +561,6 @@ class Checkpoints:
         (folder / "policy").write_text(name)
         if mutation == "files":
             self._spoil_files(generator, folder, manifest)
-        return mutation
 
     def use(self, folder: Path) -> None:
         """Go on from it."""
@@ -623,7 +636,7 @@ class Checkpoints:
                     tensor.sum(),
                 ]
                 if tensor.ndim:
-                    forms += [tensor[:-1], tensor[:0], tensor[..., :-1], tensor[..., :0], tensor[0]]
+                    forms += [tensor[:-1], tensor[:0], tensor[..., :-1], tensor[..., :0], *tensor[:1]]
                     forms += [torch.cat((tensor, tensor)), tensor.transpose(0, -1)]
                 tensor = generator.choice(forms)
             elif change == "dtype":
@@ -759,7 +772,8 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         generator = random.Random(f"{options.seed} {name} {number}")
-        mutation = kinds[name].write(generator, folder)
+        mutation = generator.choices(list(kinds[name].mutations), list(kinds[name].mutations.values()))[0]
+        kinds[name].write(mutation, generator, folder)
         start = time.monotonic()
         result = outcome(kinds[name], folder)
         seconds[name] += time.monotonic() - start

@@ -31,9 +31,9 @@ CONFIGS = Path(__file__).parent.parent / "configs" / "paper"
 Overrides = list[tuple[str, str]]
 
 QUICK: Overrides = [
-    ("rounds", "100"),
+    ("rounds", "60"),
     ("seeds", "0-1"),
-    ("environment.init_args.users", "5"),
+    ("environment.init_args.users", "4"),
     ("environment.init_args.arms", "600"),
     ("environment.init_args.terms", "30"),
     ("environment.init_args.dim", "12"),
