@@ -6,6 +6,13 @@ from conbandit_torch.bandits.linucb import LinUCB
 from conbandit_torch.bandits.random import Random
 from conbandit_torch.callbacks import Callback
 from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.conversation.conlinucb import (
+    ConLinUCB,
+    ConLinUCBBS,
+    ConLinUCBMCR,
+    ConLinUCBUCB,
+    HConLinUCB,
+)
 from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
 from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
 from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
@@ -15,14 +22,18 @@ from conbandit_torch.conversation.schedule import (
     LogSchedule,
     NoConversation,
     Schedule,
+    WhileUncertain,
 )
 from conbandit_torch.conversation.selection import (
     LargestConfidenceReduction,
+    MaxConfidenceRadius,
     MaxRelatedConfidence,
     OptimalTerm,
     RandomTerm,
     Selection,
+    UpperConfidenceTerm,
 )
+from conbandit_torch.conversation.spanner import BarycentricSpanner
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.recorded import Recorded
 from conbandit_torch.environments.synthetic import Synthetic
@@ -35,8 +46,13 @@ __all__ = [
     "ArmCon",
     "ArmConversationMixin",
     "Bandit",
+    "BarycentricSpanner",
     "Callback",
     "Catalogue",
+    "ConLinUCB",
+    "ConLinUCBBS",
+    "ConLinUCBMCR",
+    "ConLinUCBUCB",
     "ConUCB",
     "Confidence",
     "Context",
@@ -44,6 +60,7 @@ __all__ = [
     "Environment",
     "Estimator",
     "HArmCon",
+    "HConLinUCB",
     "HConUCB",
     "HLinUCB",
     "HVarLCR",
@@ -56,6 +73,7 @@ __all__ = [
     "LinearBandit",
     "LinearSchedule",
     "LogSchedule",
+    "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "NoConversation",
     "OneLevel",
@@ -72,9 +90,11 @@ __all__ = [
     "Simulation",
     "Synthetic",
     "TwoLevels",
+    "UpperConfidenceTerm",
     "VarLCR",
     "VarMRC",
     "VarRS",
+    "WhileUncertain",
     "play_round",
     "regret_bound",
 ]

@@ -109,6 +109,8 @@ def play(
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     console.print(f"{config} -> {folder}", soft_wrap=True)
     rows = run(experiment, folder, console, jobs=arguments.jobs, threads=1)
+    if len(rows) < len(experiment.jobs()) or any("stopped" in row for row in rows):
+        sys.exit(f"{folder}: stopped; the same command goes on")
     if any("error" in row for row in rows):
         sys.exit(f"{folder}: some runs failed; see summary.csv")
     return read_results(folder)

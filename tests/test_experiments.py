@@ -55,7 +55,7 @@ def test_regret_and_accuracy(tmp_path):
 def test_schedules(tmp_path_factory, part, values, name):
     folder = tmp_path_factory.getbasetemp() / "schedules"
     paper.main(["schedules", "--quick", "--out", str(folder)])  # the second and third time it is all there
-    policies = ["Arm-Con", "Var-RS", "ConUCB"]
+    policies = ["Arm-Con", "ConUCB"]
 
     def schedule(config, policy):
         return config["policies"][policy]["init_args"]["schedule"]["init_args"][name]
@@ -69,7 +69,7 @@ def test_pools(tmp_path):
     def pool(config, policy):
         return config["environment"]["init_args"]["pool"]
 
-    check_sweep(tmp_path, [25, 50, 100, 200, 500], ["LinUCB", "Arm-Con", "Var-RS", "ConUCB"], pool)
+    check_sweep(tmp_path, [25, 50, 100, 200, 500], ["LinUCB", "Arm-Con", "ConUCB"], pool)
 
 
 def test_hidden_and_concentration(tmp_path):

@@ -6,6 +6,11 @@ import torch
 
 from conbandit_torch import (
     ArmCon,
+    BarycentricSpanner,
+    ConLinUCB,
+    ConLinUCBBS,
+    ConLinUCBMCR,
+    ConLinUCBUCB,
     ConUCB,
     LinearSchedule,
     LinUCB,
@@ -16,6 +21,7 @@ from conbandit_torch import (
     VarRS,
     play_round,
 )
+from conbandit_torch.conversation.spanner import spanner
 from tests.conftest import small_world
 from tests.reference import linear
 
@@ -33,6 +39,7 @@ SCHEDULES = {
     "own": (Fractional(), lambda t: 0.4 * t),
 }
 TWO_LEVEL = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
+ONE_LEVEL = {"ridge": 0.8, "alpha": 0.4}
 POLICIES = {  # policy, its arguments, kind of conversation, reference
     "LinUCB": (LinUCB, {"ridge": 0.8, "alpha": 0.4}, "plain", None),
     "ArmCon": (ArmCon, {"ridge": 0.8, "alpha": 0.4}, "arms", None),
@@ -40,6 +47,10 @@ POLICIES = {  # policy, its arguments, kind of conversation, reference
     "VarRS": (VarRS, TWO_LEVEL, "terms", "random"),
     "VarMRC": (VarMRC, TWO_LEVEL, "terms", "max_related_confidence"),
     "VarLCR": (VarLCR, TWO_LEVEL, "terms", "largest_confidence_reduction"),
+    "ConLinUCB": (ConLinUCB, ONE_LEVEL, "terms", "optimal"),
+    "ConLinUCB-MCR": (ConLinUCBMCR, ONE_LEVEL, "terms", "max_confidence_radius"),
+    "ConLinUCB-UCB": (ConLinUCBUCB, ONE_LEVEL, "terms", "upper_confidence"),
+    "ConLinUCB-BS": (ConLinUCBBS, ONE_LEVEL, "terms", "random"),
 }
 
 
@@ -58,8 +69,12 @@ class OneUser:
         return arms, arm_noise, term_noise
 
     def random_term(self, question):
+        """Uniform over all key-terms, or over the spanner."""
         at = torch.tensor([self.user]), torch.tensor([question])
-        return int(self.policy.stream("term").integers(*at, 1, self.environment.catalogue.num_terms))
+        terms = self.environment.catalogue.term_features
+        over_spanner = isinstance(self.policy.select, BarycentricSpanner)
+        members = spanner(terms) if over_spanner else torch.arange(len(terms))
+        return int(members[self.policy.stream("term").integers(*at, 1, len(members))])
 
 
 def weights(catalogue):
@@ -101,7 +116,8 @@ def test_policy_equals_reference(name, schedule, present):
         world = OneUser(environment, policy, user)
         dim = environment.catalogue.dim
         if kind == "terms":
-            reference = linear.ConUCB(world.X, weights(environment.catalogue), rule, **arguments)
+            kind_of_model = linear.ConUCB if "mix" in arguments else linear.ConLinUCB
+            reference = kind_of_model(world.X, weights(environment.catalogue), rule, **arguments)
         else:
             reference = linear.LinUCB(dim, **arguments)
         rounds = int(policy.rounds[user])

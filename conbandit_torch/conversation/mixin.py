@@ -58,8 +58,7 @@ class AskingMixin(Bandit):
     def ask(self, context: Context) -> Question | None:
         """One question to every user who has some to go; None when nobody has."""
         self._check(context)
-        allowed = self.schedule.total(self.rounds[context.who] + 1).floor()
-        rows = (allowed > self.asked[context.who]).nonzero().squeeze(1)
+        rows = self.schedule.due(self, context).nonzero().squeeze(1)
         if len(rows) == 0:
             return None
         return self.question(context, EVERY_ROW if len(rows) == len(context) else rows)
@@ -121,12 +120,14 @@ class ConversationMixin(AskingMixin, LinearBandit):
         term_alpha: alpha~ of the two-level estimator; None: 0.25.
         schedule: when to ask; None: `LogSchedule(5)`.
         select: what to ask; None: the class's own rule, `OptimalTerm` unless it says otherwise.
-        estimator: how an answer is learned, in place of `TwoLevels(mix, term_ridge, term_alpha)`.
+        estimator: how an answer is learned; None: the class's own, `TwoLevels(mix, term_ridge, term_alpha)`
+            unless it says otherwise.
         ridge: the arm level's ridge, for estimators that leave it free (`OneLevel`).
         base: the base bandit's own arguments.
     """
 
     default_select: type[Selection] = OptimalTerm
+    default_estimator: type[Estimator] = TwoLevels
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -160,8 +161,13 @@ class ConversationMixin(AskingMixin, LinearBandit):
                 f"{', '.join(given)} and estimator are given: the first belong to TwoLevels, so write "
                 "either mix=... or estimator=TwoLevels(mix=...)"
             )
+        if given and self.default_estimator is not TwoLevels:
+            raise ValueError(
+                f"{', '.join(given)} must not be given: {type(self).__name__} has "
+                f"{self.default_estimator.__name__}, and they belong to TwoLevels"
+            )
         if estimator is None:
-            estimator = TwoLevels(**given)  # type: ignore[arg-type]
+            estimator = self.default_estimator(**given)
         _checked("estimator", Estimator, estimator)
         if "weight" in base:
             raise ValueError("weight must not be given: the estimator sets it")

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+from conbandit_torch.bandits.base import LinearBandit
+from conbandit_torch.conversation.selection import radii
+from conbandit_torch.records import Context
+
+if TYPE_CHECKING:
+    from conbandit_torch.conversation.mixin import AskingMixin
 
 
 class Schedule(ABC):
     """`b(t)`: how many questions a user may have been asked by the end of their t-th round.
 
     In user-round t the user is asked `floor(b(t)) - floor(b(t-1))` questions, before the arm is
-    chosen. To write your own, implement `total`.
+    chosen. To write your own, implement `total`; one that looks at more than t overrides `due` as well.
     """
 
     @abstractmethod
     def total(self, rounds: Tensor) -> Tensor:
         """`b(t)` of each `t = rounds` [B], int64 from 1 on. It must not decrease with t."""
+
+    def due(self, policy: AskingMixin, context: Context) -> Tensor:
+        """[B] whether each row has a question to go now."""
+        return self.total(policy.rounds[context.who] + 1).floor() > policy.asked[context.who]
 
 
 class LogSchedule(Schedule):
@@ -60,6 +72,41 @@ class NoConversation(Schedule):
     def total(self, rounds: Tensor) -> Tensor:
         """`b(t)` of each t."""
         return torch.zeros_like(rounds)
+
+
+class WhileUncertain(Schedule):
+    """Ask only while the answer is worth it: while some key-term is little known.
+
+    Rule: ask while `max_k |x~_k|_{G^-1} > threshold`, up to `per_round` questions a round on average since
+    the first, and `questions` in all.
+    Symbols: G is the matrix of the level that answers enter.
+    Differs: ours; no paper has it.
+
+    Args:
+        threshold: the radius above which a question is worth asking.
+        questions: the most questions a user is ever asked.
+        per_round: the most questions a round, on average since the user's first.
+    """
+
+    def __init__(self, threshold: float = 0.5, questions: int = 50, per_round: float = 1) -> None:
+        self.threshold = _not_negative("threshold", threshold)
+        self.questions = _not_negative("questions", questions)
+        self.per_round = _not_negative("per_round", per_round)
+
+    def total(self, rounds: Tensor) -> Tensor:
+        """The most questions that could have been asked by the end of round t."""
+        return (self.per_round * rounds).clamp_max(self.questions)
+
+    def due(self, policy: AskingMixin, context: Context) -> Tensor:
+        """[B] whether there is a question to go, and some key-term to ask about."""
+        if not isinstance(policy, LinearBandit):
+            raise TypeError(f"WhileUncertain needs a LinearBandit, and {type(policy).__name__} is none")
+        due = super().due(policy, context)
+        if not bool(due.any()):
+            return due
+        dim = policy.arm_model.dim
+        width = max(dim * dim, policy.catalogue.num_terms)
+        return due & (context.map(lambda block: radii(policy, block).amax(1), width) > self.threshold)
 
 
 def _not_negative(name: str, value: float) -> float:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from conbandit_torch.bandits.base import LinearBandit
 from conbandit_torch.catalogue import Edges
 from conbandit_torch.records import Context, highest, rows_per_block
 from conbandit_torch.regression import weighted_norm
@@ -74,8 +75,7 @@ class RandomTerm(Selection):
         size = policy.catalogue.num_terms
         # The counter is the user's question, not the round: a round may have several questions.
         asked = policy.asked[context.who]
-        drawn = policy.stream("term").integers(context.users, asked, 1, size)
-        return torch.zeros(len(context), size, device=drawn.device).scatter_(1, drawn, 1.0)
+        return one_hot(policy.stream("term").integers(context.users, asked, 1, size), size)
 
 
 class MaxRelatedConfidence(Selection):
@@ -117,6 +117,52 @@ class LargestConfidenceReduction(Selection):
         after = before - overlap.square() / (1 + spread)  # [E] Sherman-Morrison
         reduction = before.clamp_min(0).sqrt() - after.clamp_min(0).sqrt()
         return _average(context, policy, edges, reduction)
+
+
+class MaxConfidenceRadius(Selection):
+    """The key-term that is known least (ConLinUCB-MCR, Wang et al. 2023).
+
+    Rule: argmax `|x~_k|_{G^-1}`.
+    Symbols: G is M with one level, M~ with two.
+    Differs: the paper has one level; two are our extension.
+    """
+
+    def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
+        """[B, K] the key-terms' radii."""
+        return radii(policy, context)
+
+
+class UpperConfidenceTerm(Selection):
+    """The key-term that the user may like best (ConLinUCB-UCB, Wang et al. 2023).
+
+    Rule: argmax `x~_k^T theta + alpha |x~_k|_{G^-1}`.
+    Symbols: theta and G are those of the level that answers enter.
+    Differs: the paper has one level; two are our extension.
+
+    Args:
+        alpha: factor of the radius.
+    """
+
+    def __init__(self, alpha: float = 0.25) -> None:
+        if not 0 <= alpha < float("inf"):
+            raise ValueError(f"alpha must be a number of at least 0, got {alpha}")
+        self.alpha = alpha
+
+    def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
+        """[B, K] the key-terms' optimistic values."""
+        mean = policy.answer_theta(context.who) @ policy.term_features().T
+        return mean + self.alpha * radii(policy, context)
+
+
+def radii(policy: LinearBandit, context: Context) -> Tensor:
+    """[B, K] `|x~_k|_{G^-1}` of all key-terms, at the level that answers enter."""
+    inverse = policy.answer_model.inverse[context.who]
+    return _quadratic(inverse, policy.term_features()).clamp_min(0).sqrt()
+
+
+def one_hot(terms: Tensor, size: int) -> Tensor:
+    """[B, K] 1 for the key-term drawn, `terms` [B, 1], and 0 for all others."""
+    return torch.zeros(len(terms), size, device=terms.device).scatter_(1, terms, 1.0)
 
 
 def _quadratic(matrices: Tensor, terms: Tensor) -> Tensor:

@@ -89,6 +89,47 @@ class ConUCB:
         self.b_term += answer * self.X_term[k]
 
 
+class ConLinUCB:
+    """One level: answers enter the regression that rewards enter."""
+
+    def __init__(self, X_all, W, rule="optimal", ridge=1.0, alpha=0.5, term_alpha=0.25):
+        dim = X_all.shape[1]
+        self.alpha, self.rule, self.term_alpha = alpha, rule, term_alpha
+        self.M, self.b = ridge * np.eye(dim), np.zeros(dim)
+        self.X_term = np.array([(W[:, k] / W[:, k].sum()) @ X_all for k in range(W.shape[1])])
+
+    @property
+    def theta(self):
+        return np.linalg.inv(self.M) @ self.b
+
+    def choose(self, X):
+        inverse, theta = np.linalg.inv(self.M), self.theta
+        return int(np.argmax([x @ theta + self.alpha * np.sqrt(x @ inverse @ x) for x in X]))
+
+    def update(self, x, reward):
+        self.M += np.outer(x, x)
+        self.b += reward * x
+
+    def select(self, X, arms, draw):
+        if self.rule == "random":
+            return draw()
+        scores = [getattr(self, self.rule)(self.X_term[k], X) for k in range(len(self.X_term))]
+        return int(np.argmax(scores))
+
+    def optimal(self, x, X):
+        inverse = np.linalg.inv(self.M)
+        return np.sum((X @ inverse @ x) ** 2) / (1 + x @ inverse @ x)
+
+    def max_confidence_radius(self, x, X):
+        return np.sqrt(x @ np.linalg.inv(self.M) @ x)
+
+    def upper_confidence(self, x, X):
+        return x @ self.theta + self.term_alpha * np.sqrt(x @ np.linalg.inv(self.M) @ x)
+
+    def listen(self, k, answer):
+        self.update(self.X_term[k], answer)
+
+
 def budget(b, t):
     """Questions of user-round t (from 1)."""
     return int(np.floor(b(t))) - (int(np.floor(b(t - 1))) if t > 1 else 0)
