@@ -1,9 +1,12 @@
 """Conversational contextual bandits in PyTorch."""
 
 from conbandit_torch.bandits.base import Bandit, LinearBandit
+from conbandit_torch.bandits.cofineucb import CoFineUCB
+from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
 from conbandit_torch.bandits.hlinucb import HLinUCB
 from conbandit_torch.bandits.linucb import LinUCB
 from conbandit_torch.bandits.random import Random
+from conbandit_torch.bandits.thompson import LinThompson
 from conbandit_torch.callbacks import Callback
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.conlinucb import (
@@ -13,6 +16,7 @@ from conbandit_torch.conversation.conlinucb import (
     ConLinUCBUCB,
     HConLinUCB,
 )
+from conbandit_torch.conversation.conthompson import ConThompson
 from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
 from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
 from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
@@ -49,16 +53,20 @@ __all__ = [
     "BarycentricSpanner",
     "Callback",
     "Catalogue",
+    "CoFineUCB",
     "ConLinUCB",
     "ConLinUCBBS",
     "ConLinUCBMCR",
     "ConLinUCBUCB",
+    "ConThompson",
     "ConUCB",
     "Confidence",
     "Context",
     "ConversationMixin",
     "Environment",
+    "EpsilonGreedy",
     "Estimator",
+    "Greedy",
     "HArmCon",
     "HConLinUCB",
     "HConUCB",
@@ -69,6 +77,7 @@ __all__ = [
     "LargestConfidenceReduction",
     "Lemma1",
     "Lemma3",
+    "LinThompson",
     "LinUCB",
     "LinearBandit",
     "LinearSchedule",

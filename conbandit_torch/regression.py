@@ -98,6 +98,12 @@ class RidgeRegression(nn.Module):
         # M^-1 is symmetric; rows times matrix is several times as fast as matrix times columns.
         return torch.bmm(vectors, self.inverse[who])
 
+    def deviation(self, who: Index, normal: Tensor) -> Tensor:
+        """A draw of N(0, M^-1) a model, from standard normal numbers: [B, D] -> [B, D]."""
+        # M^-1 = L L^T is the covariance of L z. (M, a long sum, resolves the ridge less well in float32.)
+        factor = self._factor(self.inverse, who)
+        return torch.bmm(factor, normal.to(factor)[..., None]).squeeze(2).to(self.moment)
+
     def update(self, who: Index, features: Tensor, targets: Tensor) -> None:
         """One observation (features [B, D], targets [B]) for each of the distinct models `who`."""
         if features.shape[1:] != (self.dim,):
@@ -172,12 +178,12 @@ class RidgeRegression(nn.Module):
         log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
         self.log_det[who] = log_det.to(self.log_det)
 
-    def _factor(self, matrices: Tensor, who: Tensor) -> Tensor:
+    def _factor(self, matrices: Tensor, who: Index) -> Tensor:
         """Cholesky factors of the models `who`, in float64."""
         factor: Tensor
         factor, failed = torch.linalg.cholesky_ex(matrices[who].double())
         if bool(failed.any()):
-            model = int(who[failed.nonzero()[0]])
+            model = int(self._ids(who)[failed.nonzero()[0]])
             raise NumericsError(
                 f"the matrix M of model {model} is not positive definite any more in {self.gram.dtype}, "
                 f"after {int(self.count[model])} observations with ridge {self.ridge}: raise the ridge, "

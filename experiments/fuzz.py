@@ -4,9 +4,10 @@
 
 A third each: config files (load, read the search space, build what is small), recordings (`Recorded`) and
 checkpoints (read and restore). Whatever comes in, it is accepted or it is refused with the one error that
-the package promises: `ConfigError`, `ValueError`, `CheckpointError`. Any other exception, ten seconds without
-an end, and code that was run out of an input are failures. Prints a table, and writes it to `DIR/fuzz.md`;
-of every sort of failure the first few inputs are kept in `DIR/failed`. The exit code is 1 if there are any.
+the package promises: `ConfigError`, `ValueError`, `CheckpointError`. Any other exception, ten seconds (of the
+processor) without an end, and code of an input that was run are failures. Prints a table, and writes it to
+`DIR/fuzz.md`; of every sort of failure the first few inputs are kept in `DIR/failed`. The exit code is 1 if
+there are any.
 
 An input depends on its seed, kind and number alone, so that a failure comes again.
 """
@@ -37,10 +38,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import optuna.distributions  # noqa: F401 - imported before the first input: its seconds are counted
 import torch
 import yaml
 from safetensors.torch import save
 
+import conbandit_torch
 from conbandit_torch import ConUCB, HConUCB, Recorded, Simulation, Synthetic
 from conbandit_torch.checkpoint import CheckpointError, SavedState, read_checkpoint, write_checkpoint
 from conbandit_torch.config import build_environment, build_policy, load, read
@@ -49,7 +52,8 @@ from conbandit_torch.experiment import Experiment
 from conbandit_torch.search_space import read_tunings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-SECONDS = 10  # of patience with one input
+PACKAGE = f"{Path(conbandit_torch.__file__).parent}/"
+SECONDS = 10  # of patience with one input, in time of the processor: the machine may be busy
 HEADROOM = 4 * 2**30  # bytes that an input may take
 KEPT = 3  # inputs of each sort of failure
 NOTHING = "nothing"  # was changed: that must be accepted
@@ -234,10 +238,8 @@ many words here
 {low: 1, high: 9, step: 2, log: true}
 {low: 0, high: 99999999999999999999999, step: 1}
 """.strip().splitlines()
+NUMBERS = ("1", "2", "3", "0.3", "0.9", "1e-3")
 MILD = """\
-2
-0.3
-1e-3
 cpu
 skip
 binary
@@ -273,8 +275,8 @@ def nasty_values(exploded: Path) -> list[str]:
     values = [value.replace("EXPLODED", str(exploded)) for value in NASTY]
     values += [*LONG, *DEEP, laughs(8), *CLASS_PATHS]
     for path in CLASS_PATHS:
-        values.append(f"{{class_path: '{path}'}}")
-        values.append(f"{{class_path: '{path}', init_args: {{command: touch {exploded}, args: [touch, a]}}}}")
+        bomb = f"{{command: touch {exploded}, args: [touch, {exploded}]}}"
+        values += [f"{{class_path: '{path}'}}", f"{{class_path: '{path}', init_args: {bomb}}}"]
     return values
 
 
@@ -294,7 +296,7 @@ class Configs:
                 text = re.sub(rf"^( *{name}): \d+", rf"\1: {size}", text, flags=re.MULTILINE)
             config = yaml.safe_load(text)
             config["seeds"] = "0-9"  # the file's own loader would not take it for a number
-            if len(config["policies"]) <= 2:
+            if len(config["policies"]) <= 3:
                 self.whole.append(text)
             for name, policy in config["policies"].items():
                 part = {**config, "policies": {name: policy}}
@@ -352,7 +354,9 @@ class Configs:
         for _ in range(generator.choice((1, 1, 1, 2, 3))):
             holder, key = generator.choice(list(_places(config)))
             mark = f"@{len(inserted)}@"
-            value = generator.choice(MILD if generator.random() < 0.3 else self.values)
+            value = generator.choice(self.values)
+            if generator.random() < 0.3:
+                value = generator.choice(NUMBERS if isinstance(holder[key], int | float) else MILD)
             if key == "class_path" and generator.random() < 0.8:
                 value = generator.choice(CLASS_PATHS)
             inserted.append(value)
@@ -689,9 +693,9 @@ def _simulation(name: str) -> Simulation:
 def outcome(kind: Kind, folder: Path) -> BaseException | bool:
     """Whether the input was accepted, or what went wrong."""
     try:
-        signal.alarm(SECONDS)
-        # A loop that never comes back to Python hears no alarm: then the program ends, with a traceback.
-        faulthandler.dump_traceback_later(6 * SECONDS, exit=True)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        # What sleeps, or never comes back to Python, hears no alarm: then the program ends, with a traceback.
+        faulthandler.dump_traceback_later(20 * SECONDS, exit=True)
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             kind.use(folder)
     except kind.refusal:
@@ -699,7 +703,7 @@ def outcome(kind: Kind, folder: Path) -> BaseException | bool:
     except (Exception, HangError, SystemExit) as error:
         return error
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.cancel_dump_traceback_later()
     return True
 
@@ -708,8 +712,8 @@ def sort_of(error: BaseException) -> str:
     """The exception and the last line of the package that it came through."""
     name = type(error).__name__
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if "conbandit_torch" in frame.filename and "fuzz" not in frame.filename:
-            path = frame.filename.rpartition("conbandit_torch/")[2]
+        if frame.filename.startswith(PACKAGE):
+            path = frame.filename.removeprefix(PACKAGE)
             return f"{name} in {path}, {frame.name}, line {frame.lineno}"
     return name
 
@@ -760,7 +764,7 @@ def main() -> int:
     }
     kinds = {name: make(exploded) for name, make in makers.items()}
     limit_memory()
-    signal.signal(signal.SIGALRM, hang)
+    signal.signal(signal.SIGPROF, hang)
     began = time.monotonic()
     by_kind: dict[str, Counter[str]] = defaultdict(Counter)
     by_mutation: dict[str, Counter[str]] = defaultdict(Counter)

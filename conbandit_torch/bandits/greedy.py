@@ -1,0 +1,78 @@
+"""Ridge regression without exploration, and with blind exploration."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.bandits.base import LinearBandit
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.records import Context
+
+
+class Greedy(LinearBandit):
+    """Shows the arm that a ridge regression expects most of.
+
+    Rule: M = ridge I + weight sum x x^T,  theta = M^-1 weight sum r x,  choose argmax x^T theta.
+    Symbols: none.
+    Differs: nothing known.
+
+    Args:
+        catalogue: arms; key-terms are not used.
+        num_users: U.
+        ridge: weight of the penalty `|theta|^2`.
+        weight: weight of every observation.
+        seed: not used; every policy takes one.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        ridge: float = 1.0,
+        weight: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(catalogue, num_users, ridge=ridge, weight=weight, seed=seed)
+
+
+class EpsilonGreedy(Greedy):
+    """Shows a random candidate now and then, and else what `Greedy` would.
+
+    Rule: with probability epsilon each of the A candidates with probability 1 / A, else as `Greedy`.
+    One decision per user and round: whoever asks again within an exploring round meets the same candidate.
+    Symbols: epsilon `epsilon`.
+    Differs: nothing known.
+
+    Args:
+        catalogue: arms; key-terms are not used.
+        num_users: U.
+        epsilon: how often to explore, in [0, 1].
+        ridge: weight of the penalty `|theta|^2`.
+        weight: weight of every observation.
+        seed: seed of the exploration.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        epsilon: float = 0.1,
+        ridge: float = 1.0,
+        weight: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        if not 0 <= epsilon <= 1:
+            raise ValueError(f"epsilon must be in [0, 1], got {epsilon}")
+        super().__init__(catalogue, num_users, ridge=ridge, weight=weight, seed=seed)
+        self.epsilon = epsilon
+
+    def scores(self, context: Context) -> Tensor:
+        """[B, A] `x^T theta`, or independent uniform numbers in a user's exploring rounds."""
+        at = context.users, self.rounds[context.who]
+        explores = self.stream("explore").uniform(*at, 1) < self.epsilon  # [B, 1]
+        chance = self.stream("arm").uniform(*at, context.arms.shape[1])  # [B, A]
+        greedy = super().scores(context)
+        return torch.where(explores, chance.to(greedy), greedy)

@@ -1,0 +1,60 @@
+"""Linear Thompson sampling."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from conbandit_torch.bandits.base import LinearBandit, check_alpha, scale
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.records import Context
+from conbandit_torch.regression import RidgeRegression, dot
+from conbandit_torch.theory import Alpha
+
+
+class LinThompson(LinearBandit):
+    """The contextual bandit that plays a sampled theta as if it were true (Agrawal, Goyal 2013).
+
+    Rule:
+        M = ridge I + weight sum x x^T,  b = weight sum r x,  theta = M^-1 b,
+        sample theta' ~ N(theta, v^2 M^-1), choose argmax x^T theta'.
+    One theta' per user and round: whoever asks again within the round meets the same draw, on the state as it
+    then is. What the policy believes (`theta`, `predict`) is the mean, never a sample.
+    Symbols: v `scale`; the paper's B is M with ridge and weight 1.
+    Differs: v is a constant by default, not the value of the paper's theory, which grows with D and log t.
+
+    Args:
+        catalogue: arms; key-terms are not used.
+        num_users: U.
+        scale: factor of the sample's standard deviation, a number or a theory value.
+        ridge: weight of the penalty `|theta|^2`.
+        weight: weight of every observation.
+        seed: seed of the samples.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        scale: Alpha = 0.1,
+        ridge: float = 1.0,
+        weight: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(catalogue, num_users, ridge=ridge, weight=weight, seed=seed)
+        self.scale = check_alpha("scale", scale)
+
+    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+        """[B, A] `x^T (theta' - theta)`: a sample in place of a width."""
+        sample = dot(features, self.deviation("theta", self.arm_model, context))
+        return scale(self.scale, self.arm_model, context.who, sample)
+
+    def deviation(self, purpose: str, model: RidgeRegression, context: Context) -> Tensor:
+        """[B, D] of N(0, M^-1) of the model, a function of seed, purpose, user and the user's round."""
+        rounds = self.rounds[context.who]
+        normal = self.stream(purpose).normal(context.users, rounds, model.dim)  # [B, D]
+        return model.deviation(context.who, normal)
+
+    def width(self, context: Context) -> int:
+        """Numbers a row that `scores` works on at once: features, and the factor of M^-1."""
+        return super().width(context) + self.arm_model.dim**2
