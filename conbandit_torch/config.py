@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentError
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, get_args
@@ -23,6 +23,7 @@ _GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, no
 _GIVEN_TO_ENVIRONMENTS = {"seed"}
 _RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv")  # names that a results folder needs itself
 _REQUIRED = ("rounds", "environment", "policies")
+_MOST_VALUES = 100_000
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
 _OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "tune")
@@ -44,7 +45,8 @@ def read(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> dict[str, Any
     for key, text in overrides:
         try:
             value = text if key == "seeds" else yaml.load(text, _Loader)  # YAML reads 1:30 as 90
-        except (yaml.YAMLError, ValueError, RecursionError):
+            value = _unshared(value, iter(range(_MOST_VALUES)))
+        except Exception:  # see `_read`
             raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
         set_value(config, key, value)
     return config
@@ -133,19 +135,42 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not a text file in UTF-8 ({error.reason})") from None
     except RecursionError:
         raise ConfigError(f"{path}: not valid YAML: nested too deeply") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:
+    except Exception as error:  # PyYAML's constructors let KeyError, AttributeError and more through
         raise ConfigError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(config, dict):
         raise ConfigError(f"{path}: expected a mapping with {', '.join(_REQUIRED)}")
-    unshared: dict[str, Any] = _unshared(config)
+    try:
+        unshared: dict[str, Any] = _unshared(config, iter(range(_MOST_VALUES)))
+    except (StopIteration, RecursionError):
+        raise ConfigError(
+            f"{path}: nested too deeply, or more than {_MOST_VALUES} values (an alias of itself?)"
+        ) from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
     return unshared
 
 
-def _unshared(node: Any) -> Any:
+def _unshared(node: Any, left: Iterator[int]) -> Any:
     """A copy in which aliases (`*name`) are mappings of their own, so that an override hits only one."""
+    next(left)
     if isinstance(node, dict):
-        return {key: _unshared(value) for key, value in node.items()}
-    return [_unshared(value) for value in node] if isinstance(node, list) else node
+        copied = {}
+        for key, value in node.items():
+            copied[_checked(key)] = _unshared(value, left)
+        return copied
+    if isinstance(node, list):
+        copies = []
+        for value in node:  # no generator: its StopIteration would become a RuntimeError
+            copies.append(_unshared(value, left))
+        return copies
+    return _checked(node)
+
+
+def _checked(value: Any) -> Any:
+    """The value, if it can be shown: Python refuses to write whole numbers of more than 4300 digits."""
+    if isinstance(value, int) and value.bit_length() > 4096:
+        raise ValueError(f"a whole number of {value.bit_length()} bits")
+    return value
 
 
 def set_value(config: dict[str, Any], key: str, value: Any) -> None:
@@ -213,7 +238,7 @@ def _part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     _import_classes(where, node)
     try:
         parsed = _parser(base, skip).parse_object({"part": node})
-    except (ArgumentError, TypeError, ValueError, ImportError, AttributeError) as error:
+    except (ArgumentError, TypeError, ValueError, ImportError, AttributeError, SystemExit) as error:
         raise ConfigError(explain(where, str(error), base, skip)) from None
     resolved: dict[str, Any] = {"init_args": {}} | parsed.part.as_dict()
     defaults = arguments_of(resolve_name(resolved["class_path"]), skip)
@@ -233,7 +258,7 @@ def _import_classes(where: str, node: Any) -> None:
     if isinstance(path, str) and "." in path:
         try:
             resolve_name(path)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a program's module ends the process when imported
             raise ConfigError(f"{where}.class_path: {path}: {type(error).__name__}: {error}") from None
     for key, value in node.items():
         _import_classes(f"{where}.{key}", value)
@@ -254,7 +279,7 @@ def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], g
         return parser.instantiate(
             parser.parse_object({"part": part}), instantiators=[(make, object, True)]
         ).part
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         cause = failures[0] if failures else error
         kind = "" if isinstance(cause, ValueError | TypeError) else f"{type(cause).__name__}: "
         raise ConfigError(f"{where}: {kind}{cause}") from None

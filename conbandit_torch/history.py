@@ -51,9 +51,10 @@ class History(nn.Module):
             destination[prefix + name] = destination[prefix + name][: self.length].clone()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        for name in ("users", "items", "values"):
-            saved = state_dict.get(prefix + name)
-            if saved is not None:
-                setattr(self, name, self.get_buffer(name).new_empty(saved.shape))
-                self.length = len(saved)
+        saved = [state_dict.get(prefix + name) for name in ("users", "items", "values")]
+        shapes = {None if tensor is None else tuple(tensor.shape) for tensor in saved}
+        if len(shapes) == 1 and len(shape := shapes.pop() or ()) == 1:  # or else torch tells what is wrong
+            self.length = shape[0]
+            for name in ("users", "items", "values"):
+                setattr(self, name, self.get_buffer(name).new_empty(shape))
         super()._load_from_state_dict(state_dict, prefix, *args)

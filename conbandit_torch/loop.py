@@ -134,7 +134,13 @@ class Simulation:
             except RuntimeError as error:
                 problem = " ".join(str(error).split())
                 raise CheckpointError(f"the checkpoint is of another experiment: {problem}") from None
-        self.round, self.records = state.round, records_from_tensor(state.tensors["records"])
+        try:
+            records = records_from_tensor(state.tensors["records"])
+        except (KeyError, ValueError) as error:
+            raise CheckpointError(f"the checkpoint's records are damaged: {error}") from None
+        if state.round > self.rounds:
+            raise CheckpointError(f"the checkpoint is of round {state.round}, of {self.rounds} to play")
+        self.round, self.records = state.round, records
 
     def _stateful(self) -> dict[str, nn.Module]:
         return {"policy": self.policy, "environment": self.environment, "metrics": self.metrics}
@@ -167,6 +173,8 @@ class Simulation:
             if self.round % self.log_every == 0 or self.round == self.rounds:
                 record = self.metrics.read(self.round, played, self.policy, self.environment)
                 record.seconds = time.perf_counter() - start
+                if self.records:
+                    self.records[-1].details = {}  # histograms: too much to keep of every record
                 self.records.append(record)
                 for callback in self.callbacks:
                     callback.on_record(self, record)

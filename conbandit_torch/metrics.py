@@ -29,7 +29,8 @@ class Record:
         effective_terms: exponential of the entropy of the key-terms asked so far: K if all were asked
             alike, 1 if only one was.
         seconds: wall-clock time so far.
-        details: further tagged numbers; those with more than one value are for histograms.
+        details: further tagged numbers; those with more than one value are for histograms. A simulation
+            keeps them of its last record alone.
     """
 
     round: int
@@ -56,6 +57,12 @@ def records_to_tensor(records: list[Record]) -> Tensor:
 
 def records_from_tensor(saved: Tensor) -> list[Record]:
     """The records, without details."""
+    if saved.ndim != 2 or saved.shape[1] != len(_SAVED) or not saved.is_floating_point():
+        raise ValueError(
+            f"records must be floating-point numbers [T, {len(_SAVED)}], got {saved.dtype} {list(saved.shape)}"
+        )
+    if not saved[:, 0].isfinite().all():
+        raise ValueError("a record's round is NaN or infinite")
     records = []
     for row in saved.tolist():
         values: dict[str, Any] = {

@@ -194,9 +194,18 @@ def test_records_keep_their_own_numbers():
     """What is recorded does not change with the state later."""
     world = small_world(hidden=2)
     policy = HConUCB(world.catalogue, 7, hidden_dim=2)
-    first, last = Simulation(policy, world, rounds=30, log_every=15, precision="64-true").run()
-    assert int(first.details["questions/times_asked"].sum()) == 7 * first.questions < 7 * last.questions
-    assert not torch.equal(first.details["hidden/features"], last.details["hidden/features"])
+    told = []
+
+    class Listener(Callback):
+        def on_record(self, simulation, record):
+            told.append(record.details)
+
+    run = Simulation(policy, world, rounds=30, log_every=15, precision="64-true", callbacks=[Listener()])
+    first, last = run.run()
+    early, late = told
+    assert int(early["questions/times_asked"].sum()) == 7 * first.questions < 7 * last.questions
+    assert not torch.equal(early["hidden/features"], late["hidden/features"])
+    assert first.details == {} and last.details is late  # kept of the last record alone: it is a lot
 
 
 @pytest.mark.parametrize("policy_class", [Random, LinUCB, ConUCB, ArmCon, HConUCB])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,8 +107,11 @@ class Recorded(Simulated):
         try:
             with self.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+        except Exception as error:  # zip, zlib and NumPy's header each have errors of their own
             raise ValueError(f"{self.path}: not a readable .npz file ({error})") from None
+        foreign = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+        if foreign:
+            raise ValueError(f"{self.path}: {', '.join(foreign)}: no array")
         missing = [name for name in _SHAPES if name not in arrays]
         if missing:
             raise ValueError(
