@@ -59,7 +59,7 @@ def records_from_tensor(saved: Tensor) -> list[Record]:
     """The records, without details."""
     if saved.ndim != 2 or saved.shape[1] != len(_SAVED) or not saved.is_floating_point():
         raise ValueError(
-            f"records must be floating-point numbers [T, {len(_SAVED)}], got {saved.dtype} {list(saved.shape)}"
+            f"records must be floating point, [T, {len(_SAVED)}], got {saved.dtype}, {list(saved.shape)}"
         )
     if not saved[:, 0].isfinite().all():
         raise ValueError("a record's round is NaN or infinite")
