@@ -230,7 +230,7 @@ MISTAKES = {
     "abstract mixin": (changed("policies.Con", "ArmConversationMixin"), "policies.Con: unknown class"),
     "abstract rule": (
         changed("policies.Con.init_args.select", "Selection"),
-        "policies.Con.init_args.select: unknown class 'Selection'; valid: LargestConfidenceReduction, ",
+        "policies.Con.init_args.select: unknown class 'Selection'; valid: BarycentricSpanner, ",
     ),
     "number for a schedule": (
         changed("policies.Con.init_args.schedule", 5),

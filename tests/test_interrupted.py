@@ -69,8 +69,7 @@ def everything(out):
     return kills.results(out)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize(("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
 def test_a_signal_stops_a_run_in_good_order_and_resume_finishes_it(whole, tmp_path, jobs, number):
     config, expected = whole
     out = tmp_path / "out"
