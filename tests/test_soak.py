@@ -9,7 +9,7 @@ from tests.conftest import REPOSITORY
 
 def test_a_short_soak_measures_ten_windows_of_every_policy(tmp_path):
     script = REPOSITORY / "experiments" / "soak.py"
-    command = [sys.executable, script, "--rounds", "500", "--no-judge", "--out", tmp_path]
+    command = [sys.executable, script, "--rounds", "2000", "--no-judge", "--out", tmp_path]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == (tmp_path / "soak.md").read_text()
