@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from conbandit_torch.events import keep_events
+from conbandit_torch.events import keep_events, say_errors_once
 
 if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation
@@ -116,6 +116,7 @@ class TensorBoard(Callback):
     def __init__(self, folder: Path, config: str = "", hparams: Mapping[str, Any] | None = None) -> None:
         from lightning.fabric.loggers.tensorboard import TensorBoardLogger
 
+        say_errors_once()
         self._logger = TensorBoardLogger(root_dir=folder.parent, name=None, version=folder.name)
         self._folder, self._config, self._hparams = folder, config, dict(hparams or {})
 

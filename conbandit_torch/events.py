@@ -1,8 +1,9 @@
-"""TensorBoard's event files, cut back to an earlier round so that a resumed run can go on there."""
+"""TensorBoard's event files, cut back to an earlier round so that a resumed run can go on; its threads."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from pathlib import Path
 
 _PATTERN = "events.out.tfevents.*"
@@ -39,3 +40,20 @@ def keep_events(folder: Path, rounds: int) -> None:
     kept.replace(files[0])
     for path in files[1:]:
         path.unlink()
+
+
+def say_errors_once() -> None:
+    """Keep TensorBoard's writing threads from printing their tracebacks.
+
+    What ends such a thread is raised again at the next write, flush or close, where a run reports it.
+    """
+    others = threading.excepthook
+    if getattr(others, "of_conbandit", False):
+        return
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if not type(args.thread).__module__.startswith("tensorboard."):
+            others(args)
+
+    hook.of_conbandit = True  # type: ignore[attr-defined]
+    threading.excepthook = hook

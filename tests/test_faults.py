@@ -1,8 +1,11 @@
 """Disks that fill up, folders that vanish, loggers that fail: nothing computed is lost, and it is said."""
 
+import contextlib
 import resource
+import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,6 +53,21 @@ def test_a_folder_that_vanishes_fails_its_job_and_no_other(tmp_path):
     assert done.returncode == 1
     assert "FAILED: Lin seed 0: FileNotFoundError" in done.stdout and "Traceback" not in done.stderr
     assert rows(tmp_path / "out" / "Con" / "seed0" / "metrics.csv")
+
+
+def test_what_ends_tensorboards_thread_is_raised_and_not_printed(tmp_path, capsys):
+    board = TensorBoard(tmp_path / "run")
+    simulation = SimpleNamespace(round=0)
+    board.on_start(simulation)
+    board.on_checkpoint(simulation)
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(FileNotFoundError):
+        for _ in range(100):  # the thread fails at the first; this one hears of it at a later one
+            board.on_start(simulation)
+            board.on_checkpoint(simulation)
+    with contextlib.suppress(FileNotFoundError):
+        board.on_exception(simulation, OSError())
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def fail(self, simulation, record):
