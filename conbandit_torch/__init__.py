@@ -9,6 +9,7 @@ from conbandit_torch.bandits.random import Random
 from conbandit_torch.bandits.thompson import LinThompson
 from conbandit_torch.callbacks import Callback
 from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.conversation.concofineucb import ConCoFineUCB
 from conbandit_torch.conversation.conlinucb import (
     ConLinUCB,
     ConLinUCBBS,
@@ -54,6 +55,7 @@ __all__ = [
     "Callback",
     "Catalogue",
     "CoFineUCB",
+    "ConCoFineUCB",
     "ConLinUCB",
     "ConLinUCBBS",
     "ConLinUCBMCR",

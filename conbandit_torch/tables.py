@@ -22,10 +22,10 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
     over = f"mean of {seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
     table = Table(title=f"After {experiment.rounds:,} rounds ({over})")
     first = next(iter(experiment.policies))
-    table.add_column("policy", no_wrap=True)
-    # Line breaks of our own, so that the table fits into 80 columns.
+    # In a narrow terminal names are broken, numbers never.
+    table.add_column("policy", overflow="fold")
     for heading in ("regret\nper user", f"of\n{first}", "theta\nerror", "predict.\nerror", "asked", "time"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right", no_wrap=first not in heading, overflow="fold")
     regrets = {
         name: [r["cumulative_regret"] for r in rows if r["policy"] == name] for name in experiment.policies
     }

@@ -24,16 +24,13 @@ from conbandit_torch import (
 from conbandit_torch.bandits.cofineucb import CoFineUCB, main_directions
 from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
 from conbandit_torch.bandits.thompson import LinThompson
+from conbandit_torch.conversation.concofineucb import ConCoFineUCB
 from conbandit_torch.conversation.conthompson import ConThompson
 from tests.conftest import ALGEBRA, EXACT, small_world
 from tests.contract import CHECKS, decisions
 from tests.reference import linear, others
 from tests.test_contract import EXPORTED
 from tests.test_reference import OneUser, weights
-
-
-class ConCoFineUCB(ConversationMixin, CoFineUCB):
-    pass
 
 
 class ConEpsilon(ConversationMixin, EpsilonGreedy):
@@ -52,8 +49,8 @@ class ArmEpsilon(ArmConversationMixin, EpsilonGreedy):
     pass
 
 
-NEW = [Greedy, EpsilonGreedy, LinThompson, ConThompson, CoFineUCB]
-COMBINED = [ConCoFineUCB, ConEpsilon, ArmThompson, ArmCoFineUCB, ArmEpsilon]
+NEW = [Greedy, EpsilonGreedy, LinThompson, ConThompson, CoFineUCB, ConCoFineUCB]
+COMBINED = [ConEpsilon, ArmThompson, ArmCoFineUCB, ArmEpsilon]
 
 
 @pytest.mark.parametrize("policy", [c for c in NEW + COMBINED if c not in EXPORTED], ids=lambda c: c.__name__)

@@ -71,7 +71,7 @@ class CoFineUCB(LinearBandit):
         self.register_buffer("projection", projection.to(like))
         self.coarse_model = RidgeRegression(num_users, projection.shape[1], coarse_ridge, like=like)
 
-    def centre(self, who: Index) -> Tensor:
+    def centre(self, who: Index) -> Tensor | None:
         """[B, D] `P theta_c`."""
         return self.coarse_model.coefficients(who) @ self.projection.T
 
