@@ -2,7 +2,8 @@
 
 A checkpoint is a folder `checkpoints/<round>` with the state's tensors as a safetensors file, a format that
 can carry no code, and a manifest with the format's version and the file's checksum. It is written under
-another name and renamed when it is complete. The last two are kept.
+another name and renamed when it is complete. The last two are kept. If users are split over processes, each
+process has a file of its own in it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from conbandit_torch.callbacks import Callback, StoppedError
+from conbandit_torch.sharding import ALONE, Processes
 
 if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 KEPT = 2
-_STATE, _MANIFEST = "state.safetensors", "manifest.json"
+_MANIFEST = "manifest.json"
 _log = logging.getLogger(__name__)
 
 
@@ -35,6 +38,10 @@ class CheckpointError(Exception):
 
 class NewerFormatError(CheckpointError):
     """A checkpoint of a later version of this package."""
+
+
+class OtherProcessesError(CheckpointError):
+    """A checkpoint of a run with more or fewer processes."""
 
 
 class SavedState(NamedTuple):
@@ -65,34 +72,44 @@ class Checkpoint(Callback):
         if simulation.round % self.every == 0 and simulation.round < simulation.rounds:
             for callback in simulation.callbacks:
                 callback.on_checkpoint(simulation)
-            write_checkpoint(self.folder, simulation.state())
+            write_checkpoint(self.folder, simulation.state(), simulation.processes)
 
     def on_exception(self, simulation: Simulation, error: BaseException) -> None:
         """Write, if the run was told to stop; the other callbacks have closed their files by now."""
         if isinstance(error, StoppedError) and simulation.round % self.every:
-            write_checkpoint(self.folder, simulation.state())
+            write_checkpoint(self.folder, simulation.state(), simulation.processes)
 
 
-def write_checkpoint(folder: Path, state: SavedState) -> Path:
+def write_checkpoint(folder: Path, state: SavedState, processes: Processes = ALONE) -> Path:
     """Write `folder/<round>`; older checkpoints than the last two are removed afterwards."""
     from safetensors.torch import save_file
 
     final = folder / f"{state.round:09d}"
     unfinished = folder / f"{final.name}.part"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    path = unfinished / _STATE
+    if processes.is_first:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+    processes.wait()
+    path = unfinished / _state_file(processes.rank)
     save_file({name: tensor.contiguous() for name, tensor in state.tensors.items()}, path)
-    manifest = {"format": FORMAT, "round": state.round, "sha256": _digest(path)}
-    (unfinished / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    for written in (path, unfinished / _MANIFEST, unfinished):
-        _sync(written)
-    shutil.rmtree(final, ignore_errors=True)
-    unfinished.rename(final)
-    _sync(folder)
-    for old in list_checkpoints(folder)[KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
+    _sync(path)
+    digests = _gather_digests(_digest(path), processes)
+    if processes.is_first:
+        manifest = {"format": FORMAT, "round": state.round, "sha256": digests[0], "others": digests[1:]}
+        (unfinished / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+        for written in (unfinished / _MANIFEST, unfinished):
+            _sync(written)
+        shutil.rmtree(final, ignore_errors=True)
+        unfinished.rename(final)
+        _sync(folder)
+        for old in list_checkpoints(folder)[KEPT:]:
+            shutil.rmtree(old, ignore_errors=True)
+    processes.wait()
     return final
+
+
+def _state_file(rank: int) -> str:
+    return f"state-{rank}.safetensors" if rank else "state.safetensors"
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -101,8 +118,8 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name), reverse=True)
 
 
-def read_checkpoint(path: Path) -> SavedState:
-    """The state in a checkpoint.
+def read_checkpoint(path: Path, processes: Processes = ALONE) -> SavedState:
+    """This process's state in a checkpoint.
 
     Raises:
         CheckpointError: if it is damaged, foreign or of a newer format; with the name and the reason.
@@ -113,6 +130,7 @@ def read_checkpoint(path: Path) -> SavedState:
     try:
         manifest: Any = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
         version, number, digest = (manifest[key] for key in ("format", "round", "sha256"))
+        digests = [digest, *manifest.get("others", [])]
     except OSError as error:
         raise CheckpointError(f"{path}: no checkpoint ({error.strerror} {_MANIFEST})") from None
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -123,39 +141,53 @@ def read_checkpoint(path: Path) -> SavedState:
         raise NewerFormatError(
             f"{path}: format {version}, and this version of conbandit_torch reads up to {FORMAT}: update it"
         )
+    if len(digests) != processes.size:
+        raise OtherProcessesError(
+            f"{path}: was written by {len(digests)} processes, and this run has {processes.size}: use as many"
+        )
+    file = path / _state_file(processes.rank)
     try:
-        if _digest(path / _STATE) != digest:
-            raise CheckpointError(f"{path}: {_STATE} is damaged: its checksum is not the manifest's")
-        return SavedState(number, load_file(path / _STATE))
+        if _digest(file) != digests[processes.rank]:
+            raise CheckpointError(f"{path}: {file.name} is damaged: its checksum is not the manifest's")
+        return SavedState(number, load_file(file))
     except OSError as error:
-        raise CheckpointError(f"{path}: {_STATE}: {error.strerror or error}") from None
+        raise CheckpointError(f"{path}: {file.name}: {error.strerror or error}") from None
     except SafetensorError as error:
-        raise CheckpointError(f"{path}: {_STATE} is no safetensors file ({error})") from None
+        raise CheckpointError(f"{path}: {file.name} is no safetensors file ({error})") from None
 
 
-def latest_checkpoint(folder: Path) -> SavedState | None:
+def latest_checkpoint(folder: Path, processes: Processes = ALONE) -> SavedState | None:
     """The newest checkpoint that can be read; None if there is none.
 
     Damaged ones are reported and passed over: a run goes on to the same results from any checkpoint, only
-    later. One of a newer format is an error.
+    later. One of a newer format, or of another number of processes, is an error.
     """
     for path in list_checkpoints(folder):
+        state = None
         try:
-            return read_checkpoint(path)
-        except NewerFormatError:
+            state = read_checkpoint(path, processes)
+        except (NewerFormatError, OtherProcessesError):
             raise
         except CheckpointError as error:
             _log.warning("%s; going on from the one before it, if any", error)
+        if not processes.any(state is None):
+            return state
     return None
 
 
-def fingerprint(tensors: dict[str, Tensor]) -> str:
-    """A digest of all values, by which two states can be seen to be equal bit for bit."""
+def fingerprint(tensors: dict[str, Tensor], processes: Processes = ALONE) -> str:
+    """A digest of all values, of all processes, by which two states can be seen to be equal bit for bit."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+    return " ".join(_gather_digests(digest.hexdigest(), processes))
+
+
+def _gather_digests(digest: str, processes: Processes) -> list[str]:
+    """The digests of all processes, by rank."""
+    own = torch.tensor([list(bytes.fromhex(digest))], dtype=torch.uint8, device=processes.device)
+    return [bytes(row).hex() for row in processes.gather(own)[0].tolist()]
 
 
 def _digest(path: Path) -> str:

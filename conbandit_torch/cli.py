@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             choices=("local", "ray"),
             help="where jobs run: on this machine, or on the Ray cluster at RAY_ADDRESS (none: a local one)",
         )
+    for command in (run, resume):
+        command.set_defaults(**({} if command is resume else {"devices": 1, "num_nodes": 1}))
+        command.add_argument(
+            "--devices", type=int, metavar="N", help="split users over N processes of a machine (default: 1)"
+        )
+        command.add_argument("--num-nodes", type=int, metavar="M", help="on M machines (default: 1)")
     report = commands.add_parser("report", help="compare the policies of a results folder")
     report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     report.add_argument("--baseline", metavar="NAME", help="compare with this policy (default: the first)")
@@ -122,9 +128,8 @@ def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     if options.seeds is not None:
         overrides.append(("seeds", options.seeds))
     experiment = load(options.config, overrides)
-    folder = results_folder(options.out, options.config)
-    how = {"jobs": options.jobs, "threads": options.threads, "backend": options.backend}
-    return _run_into(experiment, folder, console, how)
+    how = {key: getattr(options, key) for key in ("jobs", "threads", "backend", "devices", "num_nodes")}
+    return _run_into(experiment, lambda: results_folder(options.out, options.config), console, **how)
 
 
 def _resume(options: argparse.Namespace, console: Console) -> int:
@@ -134,14 +139,38 @@ def _resume(options: argparse.Namespace, console: Console) -> int:
     how = how_it_ran(options.folder)
     how |= {key: value for key in how if (value := getattr(options, key)) is not None}
     sys.path.insert(0, str(Path.cwd()))
-    return _run_into(load(options.folder / EXPERIMENT), options.folder, console, how)
+    return _run_into(load(options.folder / EXPERIMENT), lambda: options.folder, console, **how)
 
 
-def _run_into(experiment: Experiment, folder: Path, console: Console, how: dict[str, Any]) -> int:
+def _run_into(
+    experiment: Experiment,
+    folder_of: Callable[[], Path],
+    console: Console,
+    *,
+    devices: int,
+    num_nodes: int,
+    **how: Any,
+) -> int:
+    from conbandit_torch.config_errors import ConfigError
+    from conbandit_torch.job import describe
     from conbandit_torch.runner import run
+    from conbandit_torch.sharding import launch
     from conbandit_torch.tables import summary_table
 
-    rows = run(experiment, folder, console, **how)
+    if devices * num_nodes > 1 and (how["jobs"] > 1 or how["backend"] != "local"):
+        raise ConfigError(
+            "--devices splits one job's users over processes, --jobs and --backend run several jobs at once: "
+            "use one or the other"
+        )
+    processes = launch(experiment.accelerator, devices, num_nodes)
+    folder = processes.agree(folder_of())  # the first names it, since its name may hold the time
+    rows = run(experiment, folder, console, processes=processes, **how)
+    if not any("error" in row for row in rows):
+        processes.leave()
+    if not processes.is_first:
+        for row in rows:
+            console.print(f"process {processes.rank}: {describe(row)}", style="red", soft_wrap=True)
+        return int(bool(rows))
     if len(rows) < len(experiment.jobs()) or any("stopped" in row for row in rows):
         console.print(f"conbandit: stopped; to go on: conbandit resume {folder}", style="red", soft_wrap=True)
         return 130
@@ -184,9 +213,9 @@ def _tune(options: argparse.Namespace, overrides: list[tuple[str, str]], console
 def _check_how(options: argparse.Namespace) -> None:
     from conbandit_torch.config_errors import ConfigError
 
-    for name in ("jobs", "threads", "trials"):
+    for name in ("jobs", "threads", "trials", "devices", "num_nodes"):
         if (value := getattr(options, name, None)) is not None and value < 1:
-            raise ConfigError(f"--{name} must be at least 1, got {value}")
+            raise ConfigError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     if options.backend == "ray" and find_spec("ray") is None:
         raise ConfigError("--backend ray needs Ray: pip install ray")
 

@@ -24,6 +24,7 @@ from conbandit_torch.checkpoint import Checkpoint, fingerprint, latest_checkpoin
 from conbandit_torch.config import build_environment, build_policy
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.loop import Simulation
+from conbandit_torch.sharding import ALONE, Processes
 from conbandit_torch.signals import stop_on_signals
 
 Job = tuple[str, int]
@@ -40,25 +41,28 @@ def run_job(
     job: Job,
     *callbacks: Callback,
     may_insist: bool = False,
+    processes: Processes = ALONE,
 ) -> Row:
     """One policy with one seed, into `folder/<policy>/seed<k>`; an error becomes the row's `error`.
 
-    It goes on from the folder's newest checkpoint, and leaves one when SIGINT or SIGTERM stops it.
+    It goes on from the folder's newest checkpoint, and leaves one when SIGINT or SIGTERM stops it. If its
+    users are split over processes, all of them call this, and the first writes what came out.
     """
     name, seed = job
     job_folder = folder / name / f"seed{seed}"
     try:
         job_folder.mkdir(parents=True, exist_ok=True)
         # A worker that outlived a killed command may still be at it: wait, and take what it leaves.
-        with FileLock(job_folder / ".lock"):
-            row = finished(folder, name, seed)
+        with FileLock(job_folder / ".lock") if processes.is_first else contextlib.nullcontext():
+            row = processes.agree(finished(folder, name, seed))
             if row is None:
-                row = _play(experiment, job_folder, threads, job, callbacks, may_insist)
+                row = _play(experiment, job_folder, threads, job, callbacks, may_insist, processes)
     except StoppedError as stopped:
         return {"policy": name, "seed": seed, "stopped": str(stopped)}
     except Exception as error:  # whatever it is, the other jobs go on
         with contextlib.suppress(OSError):  # the disk may be what failed
-            (job_folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+            errors = "error.txt" if processes.is_first else f"error-{processes.rank}.txt"
+            (job_folder / errors).write_text(traceback.format_exc(), encoding="utf-8")
         return {"policy": name, "seed": seed, "error": f"{type(error).__name__}: {error}"}
     return row
 
@@ -70,45 +74,50 @@ def _play(
     job: Job,
     callbacks: tuple[Callback, ...],
     may_insist: bool,
+    processes: Processes,
 ) -> Row:
     """Play the job to its end and write its result, last and at once."""
-    config, checkpoints = experiment.dump(*job), folder / "checkpoints"
-    write_at_once(folder / "config.yaml", config)
-    saved = latest_checkpoint(checkpoints)
-    if saved is None:
-        for rest in folder.glob("events.out.tfevents.*"):  # of an attempt that was broken off
-            rest.unlink()
-    board: Callback = TensorBoard(folder, config, experiment.hparams(*job))
-    simulation = build(
-        experiment,
-        job,
-        threads,
-        MetricsFile(folder / "metrics.csv"),
-        board if experiment.if_logger_fails == "stop" else Forgiving(board),
-        *callbacks,
-        Checkpoint(checkpoints, experiment.checkpoint_every),
-    )
+    checkpoints = folder / "checkpoints"
+    saved = latest_checkpoint(checkpoints, processes)
+    loggers = _loggers(experiment, folder, job, resuming=saved is not None) if processes.is_first else ()
+    checkpoint = Checkpoint(checkpoints, experiment.checkpoint_every)
+    simulation = build(experiment, job, threads, *loggers, *callbacks, checkpoint, processes=processes)
     if saved is not None:
         simulation.restore(saved)
     with stop_on_signals(simulation.stop, may_insist=may_insist):
         records = simulation.run()
     row = summary_row(*job, records[-1])
-    result = {
-        "users": simulation.environment.num_users,
-        "summary": row,
-        "fingerprint": fingerprint(simulation.policy.state_dict()),
-    }
-    write_at_once(folder / "result.json", json.dumps(result))
-    shutil.rmtree(checkpoints, ignore_errors=True)
-    (folder / "error.txt").unlink(missing_ok=True)
+    state = fingerprint(simulation.policy.state_dict(), processes)
+    if processes.is_first:
+        result = {"users": simulation.metrics.num_users, "summary": row, "fingerprint": state}
+        write_at_once(folder / "result.json", json.dumps(result))
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        for errors in folder.glob("error*.txt"):  # of former attempts
+            errors.unlink()
     return row
 
 
-def build(experiment: Experiment, job: Job, threads: int, *callbacks: Callback) -> Simulation:
-    """The simulation of one policy with one seed."""
+def _loggers(experiment: Experiment, folder: Path, job: Job, *, resuming: bool) -> list[Callback]:
+    """What writes into the job's folder while it runs."""
+    config = experiment.dump(*job)
+    write_at_once(folder / "config.yaml", config)
+    if not resuming:
+        for rest in folder.glob("events.out.tfevents.*"):  # of an attempt that was broken off
+            rest.unlink()
+    board: Callback = TensorBoard(folder, config, experiment.hparams(*job))
+    if experiment.if_logger_fails == "continue":
+        board = Forgiving(board)
+    return [MetricsFile(folder / "metrics.csv"), board]
+
+
+def build(
+    experiment: Experiment, job: Job, threads: int, *callbacks: Callback, processes: Processes = ALONE
+) -> Simulation:
+    """The simulation of one policy with one seed, of this process's users."""
     torch.set_num_threads(threads)
     name, seed = job
     environment = build_environment(experiment, seed)
+    environment.split(processes)
     return Simulation(
         build_policy(experiment, name, environment, seed),
         environment,

@@ -97,7 +97,9 @@ class Simulation:
         self.rounds, self.log_every, self.callbacks = rounds, log_every, tuple(callbacks)
         from lightning.fabric import Fabric  # takes seconds to import, and only a run needs it
 
-        self.fabric = Fabric(accelerator=accelerator, devices=1, precision=precision)
+        self.processes, policy.first_user = environment.processes, environment.first_user
+        policy.processes = self.processes
+        self.fabric = self.processes.fabric or Fabric(accelerator=accelerator, devices=1, precision=precision)
         dtype = torch.float64 if precision == "64-true" else torch.float32
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
         if not policy.catalogue.arm_features.isfinite().all():
@@ -114,7 +116,10 @@ class Simulation:
         self._stopping = self._started = False
 
     def stop(self) -> None:
-        """End after the current round, with a `StoppedError`; for signal handlers and other threads."""
+        """End after the current round, with a `StoppedError`; for signal handlers and other threads.
+
+        Several processes end together, at the next record.
+        """
         self._stopping = True
 
     def state(self) -> SavedState:
@@ -180,7 +185,12 @@ class Simulation:
                     callback.on_record(self, record)
             for callback in self.callbacks:
                 callback.on_round(self, played)
-            if self._stopping and self.round < self.rounds:
+            if self._told_to_stop() and self.round < self.rounds:
                 raise StoppedError(f"stopped after round {self.round} of {self.rounds}")
         for callback in self.callbacks:
             callback.on_end(self)
+
+    def _told_to_stop(self) -> bool:
+        if self.processes.size == 1:
+            return self._stopping
+        return self.round % self.log_every == 0 and self.processes.any(self._stopping)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from math import isnan
+from math import isnan, sqrt
 from typing import Any
 
 import torch
@@ -85,7 +85,9 @@ class Metrics(nn.Module):
     def __init__(self, environment: Environment) -> None:
         super().__init__()
         device = environment.catalogue.arm_features.device
-        self._num_users = environment.num_users
+        self._processes = environment.processes
+        own = torch.tensor(environment.num_users, device=device)
+        self.num_users = int(self._processes.sum(own))
         self.register_buffer("_sums", torch.zeros(5, dtype=torch.float64, device=device))
         asked = torch.zeros(environment.catalogue.num_terms, dtype=torch.int64, device=device)
         self.register_buffer("_asked", asked)
@@ -107,7 +109,10 @@ class Metrics(nn.Module):
 
     def read(self, number: int, played: Round, policy: Bandit, environment: Environment) -> Record:
         """The record of round `number`, which was `played` last."""
-        total, regret, reward, rows, questions = self._sums.tolist()
+        off, predicted = _theta_error(policy, environment), _prediction_error(played, policy, environment)
+        errors = [torch.zeros_like(self._sums[:2]) if error is None else error for error in (off, predicted)]
+        sums = self._processes.sum(torch.cat((self._sums, *errors)))
+        total, regret, reward, rows, questions, distance, users, square, candidates = sums.tolist()
         self._sums[1:4] = 0
         rows = max(rows, 1)
         concentration = self._concentration()
@@ -116,39 +121,47 @@ class Metrics(nn.Module):
             details["feedback/skipped"] = policy.skipped
         return Record(
             round=number,
-            cumulative_regret=total / self._num_users,
+            cumulative_regret=total / self.num_users,
             regret=regret / rows,
             reward=reward / rows,
-            theta_error=_theta_error(policy, environment),
-            prediction_error=_prediction_error(played, policy, environment),
-            questions=questions / self._num_users,
+            theta_error=distance / users if users else None,
+            prediction_error=sqrt(square / candidates) if candidates else None,
+            questions=questions / self.num_users,
             effective_terms=float(concentration["questions/effective_terms"]) if concentration else None,
             details={tag: value.clone() for tag, value in details.items()},  # the state goes on changing
         )
 
     def _concentration(self) -> dict[str, Tensor]:
         """Which key-terms were asked, and how concentrated the questions are on few of them."""
-        if not len(self._asked) or not bool(self._asked.any()):
+        asked = self._processes.sum(self._asked)
+        if not len(asked) or not bool(asked.any()):
             return {}
-        share = self._asked.double() / self._asked.sum()
+        share = asked.double() / asked.sum()
         entropy = -torch.special.xlogy(share, share).sum()
         return {
             "questions/distinct_terms": (share > 0).sum(),
             "questions/effective_terms": entropy.exp(),
             "questions/top10_share": share.topk(min(10, len(share))).values.sum(),
-            "questions/times_asked": self._asked,
+            "questions/times_asked": asked,
         }
 
 
-def _theta_error(policy: Bandit, environment: Environment) -> float | None:
+def _theta_error(policy: Bandit, environment: Environment) -> Tensor | None:
+    """[2] sum over users of the distance between estimate and truth, and the number of users."""
     estimate, truth = policy.coefficients(), environment.preferences()
     if estimate is None or truth is None or estimate.shape != truth.shape:
         return None  # a model on more or other features has no counterpart of theta_*
-    return float((estimate - truth).norm(dim=1).mean())
+    return _sum_and_number((estimate - truth).norm(dim=1))
 
 
-def _prediction_error(played: Round, policy: Bandit, environment: Environment) -> float | None:
+def _prediction_error(played: Round, policy: Bandit, environment: Environment) -> Tensor | None:
+    """[2] sum over the candidates of the squared error, and the number of candidates."""
     predicted = policy.predict(played.context)
     if predicted is None:
         return None
-    return float((predicted - environment.expected(played.context)).square().mean().sqrt())
+    return _sum_and_number((predicted - environment.expected(played.context)).square())
+
+
+def _sum_and_number(values: Tensor) -> Tensor:
+    total = values.sum(dtype=torch.float64)
+    return torch.stack((total, torch.full_like(total, values.numel())))

@@ -46,11 +46,13 @@ class Stream:
     Args:
         seed: the run's seed, any integer.
         purpose: what the numbers are for; streams of different purposes are unrelated.
+        first: added to all users, where their ids are counted from another one on.
     """
 
-    def __init__(self, seed: int, purpose: str) -> None:
+    def __init__(self, seed: int, purpose: str, first: int = 0) -> None:
         digest = hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest()
-        self._key = _signed(int.from_bytes(digest, "little"))
+        # A user's id enters as its product with the golden ratio, so the first one's can be in the key.
+        self._key = _signed(int.from_bytes(digest, "little") + first * _GOLDEN)
 
     def bits(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] int64, all 64 bits random."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from conbandit_torch.records import EVERY_ROW, Index, rows_per_block
+from conbandit_torch.sharding import Processes
 
 _log = logging.getLogger(__name__)
 
@@ -159,6 +160,18 @@ class RidgeRegression(nn.Module):
         self.count[models] += counts
         self._calls_until_due = 0
         self.refresh(models)
+
+    def pool(self, who: Tensor, processes: Processes) -> None:
+        """Sum M and b of the models `who` [n] over processes, each of which has seen a part.
+
+        Inverses are left as they were: `refresh` them.
+        """
+        if processes.size == 1:
+            return
+        prior = self.ridge * torch.eye(self.dim, dtype=self.gram.dtype, device=self.gram.device)
+        self.gram[who] = prior + processes.sum(self.gram[who] - prior)
+        for state in (self.moment, self.count):
+            state[who] = processes.sum(state[who])
 
     def reset(self, who: Tensor) -> None:
         """Forget everything that the models `who` [n] have seen."""

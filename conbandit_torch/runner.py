@@ -31,6 +31,7 @@ from conbandit_torch.config_errors import ConfigError
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.job import Job, Row, describe, finished, read_row, run_job, write_at_once
 from conbandit_torch.parallel import Backend, Crashed, stream
+from conbandit_torch.sharding import ALONE, Processes
 from conbandit_torch.signals import pass_on_to_children, stop_on_signals
 
 EXPERIMENT = "experiment.yaml"  # a folder's whole experiment, for `conbandit resume`
@@ -54,6 +55,7 @@ def run(
     jobs: int = 1,
     threads: int | None = None,
     backend: Backend = "local",
+    processes: Processes = ALONE,
 ) -> list[Row]:
     """All jobs that `folder` does not hold yet; returns their rows, failures included.
 
@@ -66,26 +68,32 @@ def run(
         jobs: how many to run at the same time, each in a process of its own if more than one.
         threads: threads of torch in a job; None: 1 with several jobs, torch's own number otherwise.
         backend: where they run; all machines of a Ray cluster must see `folder`.
+        processes: over which every job's users are split; all of them call this.
     """
     check(experiment)
     for job in experiment.jobs():
         _refuse_another_config(experiment, *job, folder)
     in_processes = jobs > 1 or backend != "local"
     if threads is None:  # with several jobs always 1, so that results do not depend on their number
-        threads = 1 if in_processes else torch.get_num_threads()
+        threads = 1 if in_processes or processes.size > 1 else torch.get_num_threads()
     folder.mkdir(parents=True, exist_ok=True)
+    call = partial(run_job, experiment, folder.resolve(), threads)
+    if not processes.is_first:
+        return _help(call, processes)
     with _only_one(folder):
         write_at_once(folder / EXPERIMENT, experiment.dump())
-        write_at_once(folder / _HOW, json.dumps({"threads": threads, "jobs": jobs, "backend": backend}))
+        how = {"threads": threads, "jobs": jobs, "backend": backend}
+        how |= {"devices": processes.size // processes.nodes, "num_nodes": processes.nodes}
+        write_at_once(folder / _HOW, json.dumps(how))
         rows = {job: row for job in experiment.jobs() if (row := finished(folder, *job)) is not None}
         todo = [job for job in experiment.jobs() if job not in rows]
         if rows:
             held = f"{folder} holds {len(rows)} of {len(experiment.jobs())} jobs; running the others"
             console.print(held, soft_wrap=True)
-        call = partial(run_job, experiment, folder.resolve(), threads)
-        new = (
-            _in_processes(call, todo, console, jobs, backend) if in_processes else _here(call, todo, console)
-        )
+        if in_processes:
+            new = _in_processes(call, todo, console, jobs, backend)
+        else:
+            new = _here(call, processes.agree(todo), console, processes)
         for row in new:
             rows[row["policy"], row["seed"]] = row
             _write_summary(folder, [rows[job] for job in experiment.jobs() if job in rows])
@@ -98,10 +106,11 @@ def run(
 
 
 def how_it_ran(folder: Path) -> dict[str, Any]:
-    """Threads, jobs and backend of the last run into the folder."""
+    """Threads, jobs, backend and processes of the last run into the folder."""
     try:
         how: dict[str, Any] = json.loads((folder / _HOW).read_text(encoding="utf-8"))
-        return {"threads": int(how["threads"]), "jobs": int(how["jobs"]), "backend": str(how["backend"])}
+        numbers = {key: int(how[key]) for key in ("threads", "jobs", "devices", "num_nodes")}
+        return numbers | {"backend": str(how["backend"])}
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError(f"{folder}: no results folder, {_HOW} is missing or damaged") from None
 
@@ -172,13 +181,27 @@ def _first_difference(one: Any, other: Any, key: str = "") -> str:
     return f"{key}: {one!r} there, {other!r} now"
 
 
-def _here(job: Callable[..., Row], todo: list[Job], console: Console) -> Iterator[Row]:
+def _here(job: Callable[..., Row], todo: list[Job], console: Console, processes: Processes) -> Iterator[Row]:
     with progress_bars(console=console, transient=True) as bars:
         for name, seed in todo:
-            row = job((name, seed), ProgressBar(bars, f"{name} seed {seed}"), may_insist=True)
+            bar = ProgressBar(bars, f"{name} seed {seed}")
+            row = job((name, seed), bar, may_insist=True, processes=processes)
             yield row
-            if "stopped" in row:
-                return
+            if "stopped" in row or ("error" in row and processes.size > 1):
+                return  # where the other processes are after an error, nobody knows
+
+
+def _help(job: Callable[..., Row], processes: Processes) -> list[Row]:
+    """The first process's jobs, for this process's users; returns the one that failed, if one did."""
+    try:
+        todo: list[Job] = processes.agree([])
+    except RuntimeError:
+        raise ConfigError("the first process has ended; its message says why") from None
+    for name_and_seed in todo:
+        row = job(name_and_seed, processes=processes)
+        if "stopped" in row or "error" in row:
+            return [row]
+    return []
 
 
 def _in_processes(

@@ -12,6 +12,7 @@ from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
 from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows, highest
 from conbandit_torch.regression import RidgeRegression, dot, weighted_norm
+from conbandit_torch.sharding import ALONE, Processes
 from conbandit_torch.theory import Alpha, Confidence
 
 BadFeedback = Literal["stop", "skip"]
@@ -34,6 +35,8 @@ class Bandit(nn.Module, ABC):
     """
 
     users_are_independent = True  # what one user does never changes another's model
+    processes: Processes = ALONE  # over which users are split; what users share is exchanged there
+    first_user = 0  # id of this process's first user among all
     rounds: Tensor  # [U] rounds that each user has finished
     skipped: Tensor  # [] rewards and answers that were not finite, and left out
 
@@ -95,7 +98,7 @@ class Bandit(nn.Module, ABC):
 
     def stream(self, purpose: str) -> Stream:
         """Reproducible random numbers; draw with a user's id and its `rounds` as counters."""
-        return Stream(self.seed, f"policy/{purpose}")
+        return Stream(self.seed, f"policy/{purpose}", self.first_user)
 
     def finite(self, kind: str, values: Tensor, context: Context) -> Index:
         """Rows whose reward or answer [B] can be learned from; NaN and infinity are refused or skipped."""
@@ -106,7 +109,7 @@ class Bandit(nn.Module, ABC):
         user = int(context.users[row])
         if self.bad_feedback == "stop":
             raise FeedbackError(
-                f"the {kind} of user {user} in its round {int(self.rounds[user]) + 1} is "
+                f"the {kind} of user {self.first_user + user} in its round {int(self.rounds[user]) + 1} is "
                 f"{float(values[row])}; it must be finite (`bad_feedback: skip` leaves such ones out)"
             )
         self.skipped += (~finite).sum()

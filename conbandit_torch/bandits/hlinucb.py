@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -145,23 +146,24 @@ class HLinUCB(LinearBandit):
         phi = self.features(shown).squeeze(1)  # [B, D + L], with the v that theta learns from
         super().learn(context, arm, reward)
         theta = self.theta(context.who)
-        self._learn_hidden(self._about_arms(shown.arms.squeeze(1)), theta, reward - (phi * theta).sum(1))
+        arms = shown.arms.squeeze(1)
+        self._learn_hidden(self._about_arms, arms, theta, reward - (phi * theta).sum(1))
         if self.rewards is not None:
-            self.rewards.append(context.users, shown.arms.squeeze(1), reward)
+            self.rewards.append(context.users, arms, reward)
 
     def learn_terms(self, context: Context, terms: Tensor, answer: Tensor) -> None:
         """theta of the level that answers enter, then v of the key-terms' arms."""
         phi = self.term_features(terms)
         super().learn_terms(context, terms, answer)
         theta = self.answer_theta(context.who)
-        self._learn_hidden(self._about_terms(terms), theta, answer - (phi * theta).sum(1))
+        self._learn_hidden(self._about_terms, terms, theta, answer - (phi * theta).sum(1))
         if self.answers is not None:
             self.answers.append(context.users, terms, answer)
 
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and refit when it is time."""
         super().update(context, arm, reward)
-        if len(context) == 0:  # nothing was learned in this round
+        if not self.processes.any(len(context) > 0):  # nothing was learned in this round
             return
         self.updates += 1
         if self.refit_every is not None and int(self.updates) % self.refit_every == 0:
@@ -195,7 +197,7 @@ class HLinUCB(LinearBandit):
 
     def _hidden_width(self, context: Context) -> Tensor:
         """[B, A] `|theta^v|_{C_a^-1}`."""
-        theta = self.theta(context.who)[:, self.catalogue.dim :]  # [B, L]
+        theta = self._hidden_part(self.theta(context.who))  # [B, L]
         outer = (theta[:, :, None] * theta[:, None, :]).flatten(1)  # [B, L L]
         inverse = look_up(self.hidden_model.inverse.flatten(1), context.arms)  # [B, A, L L]
         return dot(inverse, outer).clamp_min(0).sqrt()
@@ -213,22 +215,28 @@ class HLinUCB(LinearBandit):
         edges = self.catalogue.arms_of(distinct)
         return Groups(group, len(distinct), edges, edges.target.unique())
 
-    def _learn_hidden(self, groups: Groups, theta: Tensor, residual: Tensor) -> None:
-        """The v-step of observations of groups of arms, all from v as it is now."""
-        self._collect(groups, theta, residual)
+    def _learn_hidden(
+        self, about: Callable[[Tensor], Groups], items: Tensor, theta: Tensor, residual: Tensor
+    ) -> None:
+        """The v-step of observations of arms or key-terms, all from v as it is now.
+
+        All processes take the step of all observations, in the same order: so v stays equal bit for bit.
+        """
+        items, direction, residual = self.processes.gather(items, self._hidden_part(theta), residual)
+        groups = about(items)
+        self._collect(groups, direction, residual)
         self.hidden_model.refresh(groups.arms)
         new = self.hidden_model.coefficients(groups.arms)
         self.last_change = (new - self.hidden[groups.arms]).norm()
         self.hidden[groups.arms] = new
 
-    def _collect(self, groups: Groups, theta: Tensor, residual: Tensor) -> None:
-        """Add to C and d what observations (theta [Q, D + L], residual [Q]) tell of their groups' arms.
+    def _collect(self, groups: Groups, direction: Tensor, residual: Tensor) -> None:
+        """Add to C and d what observations (theta^v [Q, L], residual [Q]) tell of their groups' arms.
 
         Summed over a group's observations before it is spread over the group's arms, so that many answers on
         a popular key-term cost no more than one:
             C_a += p sum theta^v theta^v^T,  d_a += p (sum theta^v rho + (sum theta^v theta^v^T) v_a).
         """
-        direction = theta[:, self.catalogue.dim :]  # [Q, L] theta^v
         hidden_dim, edges = direction.shape[1], groups.edges
         moment = direction.new_zeros(groups.number, hidden_dim)
         moment.index_add_(0, groups.of, direction * residual[:, None])
@@ -253,7 +261,9 @@ class HLinUCB(LinearBandit):
     def _refit_hidden(self, rewards: History, answers: History) -> None:
         """C, d and v of all arms in the log, with the current theta."""
         arms, terms = rewards.entries()[1], answers.entries()[1]
-        touched = torch.cat((arms, self.catalogue.arms_of(terms.unique()).target)).unique()
+        times = torch.zeros(self.catalogue.num_arms, dtype=torch.int64, device=arms.device)
+        times[torch.cat((arms, self.catalogue.arms_of(terms.unique()).target))] = 1
+        touched = self.processes.sum(times).nonzero().squeeze(1)  # by anybody's log
         self.hidden_model.reset(touched)
         size = rows_per_block(self.arm_model.dim + self.hidden.shape[1] ** 2)
         for history, table, theta_of, about in (
@@ -266,9 +276,14 @@ class HLinUCB(LinearBandit):
             parts = (entries.split(size) for entries in (position, items_logged, values_logged))
             for who, items, values in zip(*parts, strict=True):
                 own = theta[who]  # [n, D + L]
-                self._collect(about(items), own, values - (table[items] * own).sum(1))
+                self._collect(about(items), self._hidden_part(own), values - (table[items] * own).sum(1))
+        self.hidden_model.pool(touched, self.processes)
         self.hidden_model.refresh(touched)
         self.hidden[touched] = self.hidden_model.coefficients(touched)
+
+    def _hidden_part(self, theta: Tensor) -> Tensor:
+        """theta^v: [n, D + L] -> [n, L]."""
+        return theta[:, self.catalogue.dim :]
 
     def _arm_table(self) -> Tensor:
         """[N, D + L] `phi` of all arms, from the current v."""

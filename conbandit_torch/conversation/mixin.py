@@ -59,7 +59,10 @@ class AskingMixin(Bandit):
         """One question to every user who has some to go; None when nobody has."""
         self._check(context)
         rows = self.schedule.due(self, context).nonzero().squeeze(1)
-        if len(rows) == 0:
+        somebody = len(rows) > 0
+        if not self.users_are_independent:  # all processes learn from an answer, whoever is asked
+            somebody = self.processes.any(somebody)
+        if not somebody:
             return None
         return self.question(context, EVERY_ROW if len(rows) == len(context) else rows)
 

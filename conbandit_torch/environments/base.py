@@ -13,6 +13,7 @@ from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
 from conbandit_torch.records import Context, Index, Outcome, Question, expect_rows, look_up, rows_per_block
 from conbandit_torch.regression import dot
+from conbandit_torch.sharding import ALONE, Processes
 
 Feedback = Literal["linear", "binary"]
 
@@ -24,11 +25,20 @@ class Environment(nn.Module, ABC):
         catalogue: what policies may know of arms and key-terms.
         num_users: U.
         length: rounds that can be played; None: any number.
+        processes: over which users are split.
+        first_user: id of this process's first user among all.
     """
 
     catalogue: Catalogue
     num_users: int
     length: int | None = None
+    processes: Processes = ALONE
+    first_user = 0
+
+    def split(self, processes: Processes) -> None:
+        """Keep this process's share of the users, and forget the others."""
+        if processes.size > 1:
+            raise ValueError(f"{type(self).__name__} cannot be split over processes")
 
     def reset(self) -> None:
         """Back to the first round; every simulation starts with it."""
@@ -121,6 +131,15 @@ class Simulated(Environment):
     def visitors(self) -> Tensor | None:
         """[B] who is here this round; None: everyone."""
         return None
+
+    def split(self, processes: Processes) -> None:
+        """Keep this process's share of the users."""
+        own = processes.share_of(self.num_users)
+        if own.stop == own.start:
+            raise ValueError(f"{self.num_users} users cannot be split over {processes.size} processes")
+        self.processes, self.first_user, self.num_users = processes, own.start, own.stop - own.start
+        self.theta, self.rounds = self.theta[own].clone(), self.rounds[own].clone()
+        self._everyone = self._everyone[: self.num_users]
 
     def reset(self) -> None:
         """Back to the first round of every user."""
@@ -232,6 +251,7 @@ class Drawn(Simulated):
                 f"users_per_round must be from 1 to the {self.num_users} users, got {users_per_round}"
             )
         self.pool, self.noise, self.users_per_round, self.seed = pool, noise, users_per_round, seed
+        self.all_users = self.num_users  # of all processes
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
         self._drawn_ahead: dict[str, tuple[Tensor, Tensor]] = {}  # purpose -> first rounds [U], draws
 
@@ -240,7 +260,8 @@ class Drawn(Simulated):
         if self.users_per_round is None:
             return None
         stream = Stream(self.seed, "visitors")
-        return stream.subsets(self.step[None], 0, self.users_per_round, self.num_users)[0]
+        drawn = stream.subsets(self.step[None], 0, self.users_per_round, self.all_users)[0] - self.first_user
+        return drawn[(drawn >= 0) & (drawn < self.num_users)]
 
     def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B, A] distinct arms."""
@@ -278,7 +299,7 @@ class Drawn(Simulated):
 
         A draw depends on its counters alone, so drawing ahead changes nothing but the time it takes.
         """
-        stream = Stream(self.seed, purpose)
+        stream = Stream(self.seed, purpose, self.first_user)
         if users is not self._everyone:
             return draw(stream, users, rounds)
         start, drawn = self._drawn_ahead.get(purpose, (rounds, rounds[:0]))
