@@ -62,7 +62,7 @@ class Processes:
         every = torch.cat([part[:length] for part, length in zip(parts, lengths, strict=True)])
         widths = [_as_bytes(column[:0]).shape[1] for column in columns]
         return tuple(
-            piece.contiguous().view(column.dtype).reshape(-1, *column.shape[1:])
+            piece.contiguous().view(column.dtype).reshape(len(every), *column.shape[1:])
             for piece, column in zip(every.split(widths, dim=1), columns, strict=True)
         )
 

@@ -299,9 +299,10 @@ class Configs:
             if len(config["policies"]) <= 3:
                 self.whole.append(text)
             for name, policy in config["policies"].items():
+                tune = config.get("tune", {"space": {}})
                 part = {**config, "policies": {name: policy}}
-                if "tune" in config:
-                    tune = config["tune"]
+                part.pop("tune", None)
+                if name in tune["space"]:
                     part["tune"] = {"seeds": "100-101", "space": {name: tune["space"][name]}}
                     if name in tune.get("start", {}):
                         part["tune"]["start"] = {name: tune["start"][name]}
