@@ -95,7 +95,7 @@ class Stream:
         draws = self.integers(users, rounds, size, population)  # [B, size]
         # Equal draws become neighbours when sorted, the earliest first: value and position in one number.
         bits = size.bit_length()
-        ordered = ((draws << bits) + torch.arange(size, device=draws.device)).sort(1).values
+        ordered = _sort_rows((draws << bits) + torch.arange(size, device=draws.device))
         value, position = ordered >> bits, ordered & ((1 << bits) - 1)
         fresh = torch.ones_like(value, dtype=torch.bool)
         fresh[:, 1:] = value[:, 1:] != value[:, :-1]
@@ -109,3 +109,11 @@ class Stream:
             more = self._distinct(users[short], rounds[short], count, population, 2 * size)
             chosen[short] = more
         return chosen
+
+
+def _sort_rows(keys: Tensor) -> Tensor:
+    """Every row in ascending order, in place where that is possible."""
+    if keys.device.type != "cpu":
+        return keys.sort(1).values
+    keys.numpy().sort(axis=1)  # several times as fast as torch's
+    return keys
