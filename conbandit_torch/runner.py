@@ -70,7 +70,7 @@ def run(
         backend: where they run; all machines of a Ray cluster must see `folder`.
         processes: over which every job's users are split; all of them call this.
     """
-    check(experiment)
+    check(experiment, processes)
     for job in experiment.jobs():
         _refuse_another_config(experiment, *job, folder)
     in_processes = jobs > 1 or backend != "local"
@@ -115,7 +115,7 @@ def how_it_ran(folder: Path) -> dict[str, Any]:
         raise ConfigError(f"{folder}: no results folder, {_HOW} is missing or damaged") from None
 
 
-def check(experiment: Experiment) -> None:
+def check(experiment: Experiment, processes: Processes = ALONE) -> None:
     """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
     from lightning.fabric import Fabric
 
@@ -129,6 +129,10 @@ def check(experiment: Experiment) -> None:
             f"{experiment.source}: rounds: {experiment.rounds}, but the environment holds only "
             f"{environment.length}"
         )
+    try:
+        environment.split(processes)
+    except ValueError as error:
+        raise ConfigError(f"{experiment.source}: environment: {error}") from None
     for name in experiment.policies:
         build_policy(experiment, name, environment, experiment.seeds[0])
 

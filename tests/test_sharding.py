@@ -1,5 +1,7 @@
 """Users split over processes: the same decisions, the same numbers, checkpoints of all."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -26,9 +28,13 @@ from conbandit_torch.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from conbandit_torch.cli import main
 from conbandit_torch.loop import play_round
 from conbandit_torch.sharding import Processes
 from tests.conftest import ALGEBRA, EXACT, REPOSITORY, small_world
+from tests.test_cli import rows
+from tests.test_config import GOOD, write
+from tests.test_interrupted import start, wait_for
 
 ROUNDS = 22  # passes floor(log t) = 3
 
@@ -259,3 +265,37 @@ def test_a_checkpoint_with_a_damaged_list_of_others_is_refused(tmp_path):
     (path / "manifest.json").write_text(manifest.replace('"others": []', '"others": 7'))
     with pytest.raises(CheckpointError, match="manifest.json is damaged"):
         read_checkpoint(path)
+
+
+def test_two_processes_stopped_and_resumed_by_torchrun_end_like_one(tmp_path):
+    policies = {
+        "hConUCB": {"class_path": "HConUCB", "init_args": {"hidden_dim": 2, "refit_every": 50}},
+        "ConUCB": {"class_path": "ConUCB"},
+    }
+    settings = {"rounds": 300, "seeds": "0", "precision": "64-true", "checkpoint_every": 50}
+    config = write(tmp_path, GOOD | settings | {"policies": policies})
+    assert main(["run", str(config), "--out", str(tmp_path / "alone")]) == 0
+    out = tmp_path / "split"
+    process = start("run", config, "--out", out, "--devices", "2")
+    wait_for(lambda: list_checkpoints(out / "hConUCB" / "seed0" / "checkpoints"))
+    process.terminate()  # the first tells the other
+    assert "stopped after round" in process.communicate()[1]
+    assert process.returncode == 130
+    resume = ["--nproc-per-node", "2", "-m", "conbandit_torch", "resume", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *resume], capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    for name in policies:
+        whole, split = (rows(tmp_path / f / name / "seed0" / "metrics.csv") for f in ("alone", "split"))
+        for column in ("cumulative_regret", "prediction_error", "questions"):
+            assert [float(row[column]) for row in split] == pytest.approx(
+                [float(row[column]) for row in whole], rel=1e-9
+            )
+
+
+def test_several_processes_and_several_jobs_at_once_are_refused(tmp_path, capsys):
+    assert main(["run", str(write(tmp_path, GOOD)), "--devices", "2", "--jobs", "2"]) == 2
+    assert "use one or the other" in capsys.readouterr().err
+    assert main(["run", str(write(tmp_path, GOOD)), "--num-nodes", "0"]) == 2
+    assert "--num-nodes must be at least 1, got 0" in capsys.readouterr().err

@@ -134,9 +134,9 @@ class Simulated(Environment):
 
     def split(self, processes: Processes) -> None:
         """Keep this process's share of the users."""
-        own = processes.share_of(self.num_users)
-        if own.stop == own.start:
+        if self.num_users < processes.size:
             raise ValueError(f"{self.num_users} users cannot be split over {processes.size} processes")
+        own = processes.share_of(self.num_users)
         self.processes, self.first_user, self.num_users = processes, own.start, own.stop - own.start
         self.theta, self.rounds = self.theta[own].clone(), self.rounds[own].clone()
         self._everyone = self._everyone[: self.num_users]
