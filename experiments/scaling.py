@@ -10,7 +10,8 @@ ten. Along the axis `rounds` few users play on to 10^5 rounds; each mark is the 
 half before it.
 
 Peak memory is the growth of the resident memory from before the policy is built (catalogue and environment
-are there already) to its highest; it needs Linux. Sizes whose state is above `--memory` are left out, and the
+are there already) to its highest, in these rounds and in one more in which every user's exact refresh is due,
+as it is every 500 rounds; it needs Linux. Sizes whose state is above `--memory` are left out, and the
 table says so. Writes `scaling.md`, `scaling.json`, `scaling_time.png`, `scaling_bytes.png` and both as .pdf.
 `--quick` is a small world.
 """
@@ -28,7 +29,7 @@ from typing import Any
 
 import torch
 
-from conbandit_torch import Simulation, Synthetic
+from conbandit_torch import Bandit, RidgeRegression, Simulation, Synthetic, play_round
 from conbandit_torch.callbacks import Callback, StoppedError
 from conbandit_torch.records import Round
 from experiments.capacity import STATES
@@ -52,7 +53,8 @@ QUICK_MARKS = (10, 30)
 HIDDEN, FEW_USERS = 5, 8
 LEAST_ROUNDS, LOG_EVERY = 5, 4  # the third asks, the fourth is recorded, the others are plain
 HORIZON, USUAL_LOG_EVERY = 1000, 10  # rounds that a user-round's share of questions and records is of
-SMALL, LARGE, MOST = 200, 20_000, 1.3  # users that are compared, and how much more the many may take
+SMALL, FEWER, LARGE = 200, 5000, 20_000  # users that are compared: for time, for memory, the many
+MOST = 1.3  # how much more than they should the many may take
 
 Point = dict[str, Any]
 
@@ -124,6 +126,7 @@ def measure(
     clock = Clock(seconds, marks)
     simulation = Simulation(built, environment, rounds=10**9, log_every=LOG_EVERY, callbacks=(clock,))
     _play(simulation)
+    _refresh_everyone(built, environment)
     state = sum(tensor.nbytes for tensor in built.state_dict().values())
     users = sizes["users"]
     results.send(
@@ -175,18 +178,18 @@ def checks(points: dict[str, dict[str, dict[int, Point]]], dim: int) -> list[str
                 f"{policy}: a user-round takes {ratio:.2f} times as long at {LARGE:,} users as at {SMALL}; "
                 f"at most {MOST} allowed: {verdict}."
             )
-    small, large = (points["users"].get("ConUCB", {}).get(users, {}) for users in (SMALL, LARGE))
-    if small.get("peak") is not None and large.get("peak") is not None:
-        user = (4 * dim**2 + 8 * dim) * 4
-        workspace = max(0, small["peak"] - SMALL * user)
-        bound = MOST * user * LARGE + workspace
-        verdict = "met" if large["peak"] <= bound else "NOT MET"
+    fewer, large = (points["users"].get("ConUCB", {}).get(users, {}) for users in (FEWER, LARGE))
+    if fewer.get("peak") is not None and large.get("peak") is not None:
+        user = (large["peak"] - fewer["peak"]) / (LARGE - FEWER)  # what does not grow with users drops out
+        bound = MOST * (4 * dim**2 + 8 * dim) * 4
+        verdict = "met" if user <= bound else "NOT MET"
         told.append(
-            f"ConUCB: at {LARGE:,} users memory grows by {large['peak'] / 1e6:,.0f} MB at its peak; allowed "
-            f"are {MOST} (4 D^2 + 8 D) 4 bytes a user and the workspace of {workspace / 1e6:,.0f} MB that "
-            f"{SMALL} users take, {bound / 1e6:,.0f} MB in all: {verdict}."
+            f"ConUCB: peak memory is {large['peak'] / 1e6:,.0f} MB at {LARGE:,} users, beside the catalogue; "
+            f"it grows by {user:,.0f} bytes a user from {FEWER:,} on, beside a workspace of "
+            f"{(large['peak'] - LARGE * user) / 1e6:,.0f} MB; at most {MOST} (4 D^2 + 8 D) 4 = {bound:,.0f} "
+            f"allowed: {verdict}."
         )
-    return told or [f"Not checked: that needs {SMALL} and {LARGE:,} users."]
+    return told or [f"Not checked: that needs {SMALL}, {FEWER:,} and {LARGE:,} users."]
 
 
 def rows_of(points: dict[str, dict[str, dict[int, Point]]]) -> list[list[str]]:
@@ -289,6 +292,16 @@ def _play(simulation: Simulation) -> None:
         simulation.run()
     except StoppedError:
         return
+
+
+def _refresh_everyone(policy: Bandit, environment: Synthetic) -> None:
+    """A round in which all inverses are computed anew."""
+    for module in policy.modules():
+        if isinstance(module, RidgeRegression):
+            module.refresh_every = 1
+    policy.load_state_dict(policy.state_dict())  # regressions look at their counts anew
+    with torch.no_grad():
+        play_round(policy, environment)
 
 
 def _status(field: str) -> int:
