@@ -13,7 +13,8 @@ error in the Frobenius norm, of the worst user, must be below 1e-3. The cases, f
 `LinUCB`     what LinUCB shows to users who have the same 30 candidates in every round, until it has converged
 
 Writes `precision.md`, `precision.json`, `precision.png` and `.pdf`. `--quick` plays and updates a little;
-`--paper` adds the paper's size to the regrets, which takes several minutes.
+`--refresh-every` sets the regressions' own; `--paper` adds the paper's size to the regrets, which takes
+several minutes.
 """
 
 from __future__ import annotations
@@ -113,11 +114,11 @@ class Warned(logging.Handler):
         self.text = self.text or record.getMessage()
 
 
-def errors(case: str, source: Iterator[Tensor], marks: list[int]) -> Figures:
+def errors(case: str, source: Iterator[Tensor], marks: list[int], refresh_every: int) -> Figures:
     """Relative errors of the inverses, of the worst model, at the marks."""
     eye = torch.eye(DIM, dtype=torch.float64)
     exact = (RIDGE * eye).repeat(MODELS, 1, 1)  # [models, D, D]
-    model = RidgeRegression(MODELS, DIM, RIDGE, WEIGHT)
+    model = RidgeRegression(MODELS, DIM, RIDGE, WEIGHT, refresh_every=refresh_every)
     everyone, targets = slice(0, MODELS), torch.zeros(MODELS)
     warned = Warned()
     log = logging.getLogger("conbandit_torch.regression")
@@ -175,7 +176,8 @@ def main(words: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    for name, value in {"rounds": 10_000, "updates": 100_000, "seeds": 2, "threads": 2}.items():
+    numbers = {"rounds": 10_000, "updates": 100_000, "seeds": 2, "threads": 2, "refresh-every": 500}
+    for name, value in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"default {value}")
     parser.add_argument("--policies", nargs="*", choices=POLICIES, default=list(POLICIES), metavar="NAME")
     parser.add_argument("--paper", action="store_true", help="regrets at the paper's size too")
@@ -196,7 +198,7 @@ def main(words: list[str] | None = None) -> None:
         "LinUCB": shown_by_linucb(options.updates),
     }
     with torch.no_grad():
-        cases = [errors(case, source, marks) for case, source in sources.items()]
+        cases = [errors(case, source, marks, options.refresh_every) for case, source in sources.items()]
     regrets = compare_regrets("small", SMALL, options)
     if options.paper:
         regrets += compare_regrets("paper", PAPER, options)

@@ -35,7 +35,7 @@ from conbandit_torch.records import Round
 from experiments.capacity import STATES
 from experiments.contenders import CONTENDERS
 from experiments.measuring import machine, markdown, say, show, write_json
-from experiments.scaling_plot import draw
+from experiments.scaling_report import Points, checks, draw, rows_of
 
 POLICIES = ("LinUCB", "ConUCB", "hConUCB")
 DEFAULTS = {"users": 200, "arms": 5000, "terms": 500, "dim": 50, "pool": 50}
@@ -53,8 +53,6 @@ QUICK_MARKS = (10, 30)
 HIDDEN, FEW_USERS = 5, 8
 LEAST_ROUNDS, LOG_EVERY = 5, 4  # the third asks, the fourth is recorded, the others are plain
 HORIZON, USUAL_LOG_EVERY = 1000, 10  # rounds that a user-round's share of questions and records is of
-SMALL, FEWER, LARGE = 200, 5000, 20_000  # users that are compared: for time, for memory, the many
-MOST = 1.3  # how much more than they should the many may take
 
 Point = dict[str, Any]
 
@@ -150,7 +148,7 @@ def measure_apart(
     if needed > 1e9 * options.memory:
         return {"left_out": f"its state is {needed / 1e9:.1f} GB, above --memory {options.memory:g}"}
     fresh = multiprocessing.get_context("forkserver")
-    imported_once = ["lightning.fabric", "experiments.contenders", "experiments.scaling_plot"]
+    imported_once = ["lightning.fabric", "experiments.contenders", "experiments.scaling_report"]
     fresh.set_forkserver_preload(imported_once)  # for all points
     receiving, sending = fresh.Pipe(duplex=False)
     seconds = options.rounds_seconds if marks else options.seconds
@@ -166,56 +164,13 @@ def measure_apart(
     return found
 
 
-def checks(points: dict[str, dict[str, dict[int, Point]]], dim: int) -> list[str]:
-    """Whether time and memory stay within their bounds with many users, in words."""
-    told = []
-    for policy in POLICIES:
-        small, large = (points["users"].get(policy, {}).get(users, {}) for users in (SMALL, LARGE))
-        if "microseconds" in small and "microseconds" in large:
-            ratio = large["microseconds"] / small["microseconds"]
-            verdict = "met" if ratio <= MOST else "NOT MET"
-            told.append(
-                f"{policy}: a user-round takes {ratio:.2f} times as long at {LARGE:,} users as at {SMALL}; "
-                f"at most {MOST} allowed: {verdict}."
-            )
-    fewer, large = (points["users"].get("ConUCB", {}).get(users, {}) for users in (FEWER, LARGE))
-    if fewer.get("peak") is not None and large.get("peak") is not None:
-        user = (large["peak"] - fewer["peak"]) / (LARGE - FEWER)  # what does not grow with users drops out
-        bound = MOST * (4 * dim**2 + 8 * dim) * 4
-        verdict = "met" if user <= bound else "NOT MET"
-        told.append(
-            f"ConUCB: peak memory is {large['peak'] / 1e6:,.0f} MB at {LARGE:,} users, beside the catalogue; "
-            f"it grows by {user:,.0f} bytes a user from {FEWER:,} on, beside a workspace of "
-            f"{(large['peak'] - LARGE * user) / 1e6:,.0f} MB; at most {MOST} (4 D^2 + 8 D) 4 = {bound:,.0f} "
-            f"allowed: {verdict}."
-        )
-    return told or [f"Not checked: that needs {SMALL}, {FEWER:,} and {LARGE:,} users."]
-
-
-def rows_of(points: dict[str, dict[str, dict[int, Point]]]) -> list[list[str]]:
-    """One line a point."""
-    rows = []
-    for axis, by_policy in points.items():
-        for policy, own in by_policy.items():
-            for value, point in own.items():
-                row = [axis, policy, f"{value:,}"]
-                if "left_out" in point:
-                    row += ["-", "-", "-", "-", point["left_out"]]
-                else:
-                    users, peak = point["users"], point["peak"]
-                    row += [f"{point['microseconds']:.2f}", f"{point['state'] / users:,.0f}"]
-                    row += ["-" if peak is None else f"{peak / 1e6:,.0f}", f"{point['rounds']:,}", ""]
-                rows.append(row)
-    return rows
-
-
-def collect(options: argparse.Namespace) -> dict[str, dict[str, dict[int, Point]]]:
+def collect(options: argparse.Namespace) -> Points:
     """All points: axis, policy, value."""
     defaults, axes, marks = DEFAULTS, AXES, MARKS
     if options.quick:
         defaults, axes, marks = QUICK_DEFAULTS, QUICK_AXES, QUICK_MARKS
     known: dict[tuple[Any, ...], Point] = {}
-    points: dict[str, dict[str, dict[int, Point]]] = {}
+    points: Points = {}
     for axis in options.axes:
         points[axis] = {}
         for policy in options.policies:
