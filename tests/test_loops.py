@@ -1,0 +1,64 @@
+"""The benchmark's NumPy loops decide as the package does: what is compared does the same work."""
+
+import math
+
+import pytest
+import torch
+
+from conbandit_torch import play_round
+from experiments.contenders import CONTENDERS, numpy_side
+from experiments.loops import World, play
+from tests.conftest import small_world
+
+DRAWING = {"Var-RS", "ConLinUCB-BS", "EpsilonGreedy", "LinThompson", "ConThompson", "hVar-RS"}
+
+
+def both_sides(name, users):
+    """The package's policy and environment, and the loop with a world that draws as the environment does."""
+    contender = CONTENDERS[name]
+    environment = small_world(users=users, hidden=2 if contender.hidden else 0)
+    policy = contender.build(environment)
+
+    class SameDraws(World):
+        def pool(self, user, t):
+            return environment.pools(torch.tensor([user]), torch.tensor([t]))[0].tolist()
+
+        def noises(self, user, t):
+            at = torch.tensor([user]), torch.tensor([t])
+            return float(environment.arm_noise(*at)), float(environment.term_noise(*at))
+
+    graph, world = numpy_side(environment, small_world(users=users))
+    world.__class__ = SameDraws
+    return policy, environment, contender.loop(graph, users, policy), world
+
+
+def asked_and_shown(policy, environment, rounds):
+    log = [[] for _ in range(environment.num_users)]
+    for _ in range(rounds):
+        played = play_round(policy, environment)
+        for question, _ in played.dialogue:
+            rows = torch.arange(environment.num_users)[question.rows]
+            things = question.terms
+            if things is None:
+                things = played.context.arms[rows].gather(1, question.positions[:, None]).squeeze(1)
+            for row, thing in zip(rows.tolist(), things.tolist(), strict=True):
+                log[row].append(thing)
+        for user, arm in enumerate(played.arm_ids.tolist()):
+            log[user].append(arm)
+    return log
+
+
+@pytest.mark.parametrize("name", [name for name in CONTENDERS if name not in DRAWING])
+def test_loop_decides_as_the_policy_does(name):
+    users = 1 if CONTENDERS[name].hidden else 3  # users share v, and a loop takes them one after the other
+    policy, environment, loop, world = both_sides(name, users)
+    expected = asked_and_shown(policy, environment, 60)
+    assert play(loop, world, users, 60, lambda t: 5 * int(math.log(max(t, 1)))) == expected
+
+
+@pytest.mark.parametrize("name", sorted(DRAWING))
+def test_loop_that_draws_plays_as_many_questions_and_rounds(name):
+    policy, environment, loop, world = both_sides(name, 1)
+    expected = asked_and_shown(policy, environment, 30)
+    log = play(loop, world, 1, 30, lambda t: 5 * int(math.log(max(t, 1))))
+    assert len(log[0]) == len(expected[0])
