@@ -21,7 +21,7 @@ from conbandit_torch.callbacks import (
     summary_row,
 )
 from conbandit_torch.checkpoint import Checkpoint, fingerprint, latest_checkpoint
-from conbandit_torch.config import build_environment, build_policy
+from conbandit_torch.config import build_callbacks, build_environment, build_policy
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.loop import Simulation
 from conbandit_torch.signals import stop_on_signals
@@ -85,8 +85,12 @@ def _play(
         threads,
         MetricsFile(folder / "metrics.csv"),
         board if experiment.if_logger_fails == "stop" else Forgiving(board),
+        *build_callbacks(experiment),
         *callbacks,
-        Checkpoint(checkpoints, experiment.checkpoint_every),
+        Checkpoint(
+            checkpoints, experiment.checkpoint_every
+        ),  # last, so that it knows of what the others wrote
+        folder=folder,
     )
     if saved is not None:
         simulation.restore(saved)
@@ -104,7 +108,9 @@ def _play(
     return row
 
 
-def build(experiment: Experiment, job: Job, threads: int, *callbacks: Callback) -> Simulation:
+def build(
+    experiment: Experiment, job: Job, threads: int, *callbacks: Callback, folder: Path | None = None
+) -> Simulation:
     """The simulation of one policy with one seed."""
     torch.set_num_threads(threads)
     name, seed = job
@@ -118,6 +124,7 @@ def build(experiment: Experiment, job: Job, threads: int, *callbacks: Callback) 
         precision=experiment.precision,
         accelerator=experiment.accelerator,
         bad_feedback=experiment.bad_feedback,
+        folder=folder,
     )
 
 
