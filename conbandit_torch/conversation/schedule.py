@@ -29,10 +29,11 @@ class Schedule(ABC):
         """[B] whether each row has a question to go now."""
         source = f"{type(self).__name__}.total"
         total = expect_tensor(source, self.total(policy.rounds[context.who] + 1), (len(context),))
-        # On a GPU looking would wait for the device.
-        if total.device.type == "cpu" and not bool(((total >= 0) & (total < float("inf"))).all()):
-            bad = total[~((total >= 0) & (total < float("inf")))]
-            raise ValueError(f"{source} must give finite numbers of at least 0, got {float(bad[0])}")
+        if total.device.type == "cpu":  # on a GPU looking would wait for the device
+            least, most = (float(value) for value in total.aminmax())  # NaN if any is
+            if not (least >= 0 and most < float("inf")):
+                bad = most if least >= 0 else least
+                raise ValueError(f"{source} must give finite numbers of at least 0, got {bad}")
         return total.floor() > policy.asked[context.who]
 
 
