@@ -29,6 +29,11 @@ class Callback:
 
     A method called `on_...` that is not a hook is refused when the class is made, because it would
     never be called.
+
+    A simulation has callbacks of its own, built anew when it is resumed: what they hold is in no checkpoint,
+    so one that sums up rounds must look in `on_start` where `simulation.round` is, and read back what it has
+    written. Files belong into `simulation.folder`, and are opened in `on_start`, not in the constructor,
+    which also runs to check a config.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -39,7 +44,7 @@ class Callback:
                 raise TypeError(f"{cls.__name__}.{name} is not a hook; hooks are {', '.join(hooks)}")
 
     def on_start(self, simulation: Simulation) -> None:
-        """Before the first round."""
+        """Before the first round that is played; `simulation.round` is above 0 if it was resumed."""
 
     def on_round(self, simulation: Simulation, played: Round) -> None:
         """After every round, and its record if it has one; in the hot loop: do not wait for the device."""

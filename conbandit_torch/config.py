@@ -14,6 +14,7 @@ from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
 from conbandit_torch.bandits.base import BadFeedback, Bandit
+from conbandit_torch.callbacks import Callback
 from conbandit_torch.config_errors import ConfigError, arguments_of, check_keys, choices, explain, first
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.experiment import Experiment, IfLoggerFails
@@ -26,7 +27,8 @@ _REQUIRED = ("rounds", "environment", "policies")
 _MOST_VALUES = 100_000
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
-_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "tune")
+_PARTS = ("environment", "policies", "callbacks")
+_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "tune")
 
 
 def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
@@ -58,7 +60,10 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
     check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
     if not isinstance(config["policies"], dict) or not config["policies"]:
         raise ConfigError(f"{path}: policies: expected a mapping of names to policies")
-    settings = _settings(path, {k: v for k, v in config.items() if k not in ("environment", "policies")})
+    named = config.get("callbacks") or {}
+    if not isinstance(named, dict):
+        raise ConfigError(f"{path}: callbacks: expected a mapping of names to callbacks, got {named!r}")
+    settings = _settings(path, {k: v for k, v in config.items() if k not in _PARTS})
     policies = {}
     for name, node in config["policies"].items():
         where = f"{path}: policies.{name}"
@@ -68,7 +73,10 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
             )
         policies[name] = _part(where, node, Bandit, _GIVEN_TO_POLICIES)
     environment = _part(f"{path}: environment", config["environment"], Environment, _GIVEN_TO_ENVIRONMENTS)
-    return Experiment(str(path), environment=environment, policies=policies, **settings)
+    callbacks = {
+        str(name): _part(f"{path}: callbacks.{name}", node, Callback, set()) for name, node in named.items()
+    }
+    return Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
 
 
 def build_environment(experiment: Experiment, seed: int) -> Environment:
@@ -88,6 +96,14 @@ def build_policy(experiment: Experiment, name: str, environment: Environment, se
     where = f"{experiment.source}: policies.{name}"
     policy: Bandit = _instantiate(where, experiment.policies[name], Bandit, _GIVEN_TO_POLICIES, given)
     return policy
+
+
+def build_callbacks(experiment: Experiment) -> list[Callback]:
+    """The experiment's own callbacks, new ones; errors of their constructors name the file."""
+    return [
+        _instantiate(f"{experiment.source}: callbacks.{name}", part, Callback, set(), {})
+        for name, part in experiment.callbacks.items()
+    ]
 
 
 def parse_seeds(value: Any) -> list[int]:

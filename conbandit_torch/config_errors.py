@@ -63,6 +63,9 @@ def explain(where: str, message: str, base: type, skip: set[str]) -> str:
         return f"{place}.class_path: {name}"
     if re.search("Expected a dot import path|Not a valid subclass|is abstract", message):
         name = first(r"Expected a dot import path string: (\S+)", message) or got
+        name = first(r"'class_path': '([^']+)'", name) or name
+        if unfinished := _missing_methods(name):
+            return f"{place}: {name} lacks {unfinished}, which every {ours.__name__} has"
         valid = _subclasses(ours)
         if plain:
             return f"{place}: expected {' or '.join(plain)}, or one of {', '.join(valid)}; got {name!r}"
@@ -72,6 +75,15 @@ def explain(where: str, message: str, base: type, skip: set[str]) -> str:
     if not expected:
         return f"{place}: {' '.join(message.split())}"
     return f"{place}: expected {' or '.join(expected)}, got {got}"
+
+
+def _missing_methods(path: str) -> str:
+    """What a class of one's own must implement before there can be objects of it."""
+    try:
+        cls = resolve_name(path) if "." in path else None
+    except (ValueError, ImportError, AttributeError):
+        return ""
+    return ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
 
 
 def _subclasses(base: type) -> list[str]:

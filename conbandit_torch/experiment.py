@@ -29,6 +29,7 @@ class Experiment:
         checkpoint_every: rounds between checkpoints.
         bad_feedback: "stop" at rewards and answers that are NaN or infinite, or "skip" and count them.
         if_logger_fails: "stop" when TensorBoard's files cannot be written, or "continue" without them.
+        callbacks: `class_path` and `init_args` of callbacks of one's own, by name; every job has its own.
     """
 
     source: str
@@ -42,6 +43,7 @@ class Experiment:
     checkpoint_every: int = 1000
     bad_feedback: BadFeedback = "stop"
     if_logger_fails: IfLoggerFails = "stop"
+    callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def jobs(self) -> list[tuple[str, int]]:
         """(policy, seed) of every run, in order."""
@@ -50,6 +52,8 @@ class Experiment:
     def dump(self, policy: str | None = None, seed: int | None = None) -> str:
         """YAML that runs the experiment, or one policy with one seed, again."""
         config = {key: value for key, value in vars(self).items() if key != "source"}
+        if not self.callbacks:  # results of versions without this key stay those of the same config
+            del config["callbacks"]
         if policy is not None:
             config["policies"] = {policy: self.policies[policy]}
         if seed is not None:

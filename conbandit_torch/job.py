@@ -21,7 +21,7 @@ from conbandit_torch.callbacks import (
     summary_row,
 )
 from conbandit_torch.checkpoint import Checkpoint, fingerprint, latest_checkpoint
-from conbandit_torch.config import build_environment, build_policy
+from conbandit_torch.config import build_callbacks, build_environment, build_policy
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.loop import Simulation
 from conbandit_torch.sharding import ALONE, Processes
@@ -81,7 +81,9 @@ def _play(
     saved = latest_checkpoint(checkpoints, processes)
     loggers = _loggers(experiment, folder, job, resuming=saved is not None) if processes.is_first else ()
     checkpoint = Checkpoint(checkpoints, experiment.checkpoint_every)
-    simulation = build(experiment, job, threads, *loggers, *callbacks, checkpoint, processes=processes)
+    simulation = build(
+        experiment, job, threads, *loggers, *callbacks, checkpoint, processes=processes, folder=folder
+    )
     if saved is not None:
         simulation.restore(saved)
     with stop_on_signals(simulation.stop, may_insist=may_insist):
@@ -107,11 +109,16 @@ def _loggers(experiment: Experiment, folder: Path, job: Job, *, resuming: bool) 
     board: Callback = TensorBoard(folder, config, experiment.hparams(*job))
     if experiment.if_logger_fails == "continue":
         board = Forgiving(board)
-    return [MetricsFile(folder / "metrics.csv"), board]
+    return [MetricsFile(folder / "metrics.csv"), board, *build_callbacks(experiment)]
 
 
 def build(
-    experiment: Experiment, job: Job, threads: int, *callbacks: Callback, processes: Processes = ALONE
+    experiment: Experiment,
+    job: Job,
+    threads: int,
+    *callbacks: Callback,
+    processes: Processes = ALONE,
+    folder: Path | None = None,
 ) -> Simulation:
     """The simulation of one policy with one seed, of this process's users."""
     torch.set_num_threads(threads)
@@ -127,6 +134,7 @@ def build(
         precision=experiment.precision,
         accelerator=experiment.accelerator,
         bad_feedback=experiment.bad_feedback,
+        folder=folder,
     )
 
 

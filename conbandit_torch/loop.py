@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, get_args
 
 import torch
@@ -54,6 +55,7 @@ class Simulation:
         accelerator: Lightning's name of the device, for example "cpu", "cuda" or "auto".
         bad_feedback: what to do about rewards and answers that are NaN or infinite: "stop" with an error, or
             "skip" and count them.
+        folder: where callbacks may put files of their own; None: nowhere.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Simulation:
         precision: Precision = "32-true",
         accelerator: str = "cpu",
         bad_feedback: BadFeedback = "stop",
+        folder: Path | None = None,
     ) -> None:
         for name, value in {"rounds": rounds, "log_every": log_every}.items():
             if not isinstance(value, int) or value < 1:
@@ -94,7 +97,8 @@ class Simulation:
                 f"precision is 64-true, but the environment's data are {real.dtype} (an earlier simulation "
                 "converts them in place): build a new environment and policy"
             )
-        self.rounds, self.log_every, self.callbacks = rounds, log_every, tuple(callbacks)
+        self.rounds, self.log_every, self.folder = rounds, log_every, folder
+        self.callbacks = tuple(callbacks)
         from lightning.fabric import Fabric  # takes seconds to import, and only a run needs it
 
         self.processes, policy.first_user = environment.processes, environment.first_user

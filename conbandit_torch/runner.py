@@ -26,7 +26,7 @@ from rich.console import Console
 from conbandit_torch.aggregate import aggregate
 from conbandit_torch.callbacks import ProgressBar, progress_bars
 from conbandit_torch.checkpoint import list_checkpoints
-from conbandit_torch.config import build_environment, build_policy
+from conbandit_torch.config import build_callbacks, build_environment, build_policy
 from conbandit_torch.config_errors import ConfigError
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.job import Job, Row, describe, finished, read_row, run_job, write_at_once
@@ -135,6 +135,7 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
         raise ConfigError(f"{experiment.source}: environment: {error}") from None
     for name in experiment.policies:
         build_policy(experiment, name, environment, experiment.seeds[0])
+    build_callbacks(experiment)
 
 
 def _refuse_another_config(experiment: Experiment, name: str, seed: int, folder: Path) -> None:

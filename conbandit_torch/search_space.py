@@ -62,6 +62,7 @@ class Tuning:
     def trial(self, parameters: Parameters) -> dict[str, Any]:
         """The config of one trial: this policy alone, on the tuning's seeds, recorded only at the end."""
         config = self.with_parameters(self.config, parameters)
+        config.pop("callbacks", None)  # they are for runs that leave results
         alone = {self.policy: config["policies"][self.policy]}
         return config | {"policies": alone, "seeds": self.seeds, "log_every": config["rounds"]}
 

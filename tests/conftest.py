@@ -6,6 +6,7 @@ from pathlib import Path
 # The tests' tensors are small, and the tests run side by side: one thread each, in child processes too.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,6 +23,14 @@ ALGEBRA = {"rtol": 1e-9, "atol": 1e-9}  # the same numbers by another route, in 
 def small_world(**changes):
     sizes = {"users": 7, "arms": 60, "terms": 12, "dim": 6, "pool": 9, "max_terms": 3, "seed": 3}
     return Synthetic(**(sizes | changes))
+
+
+def weights(catalogue):
+    """W [N, K], dense."""
+    W = np.zeros((catalogue.num_arms, catalogue.num_terms))
+    edges = catalogue.terms_of(torch.arange(catalogue.num_arms))
+    W[edges.owner, edges.target] = edges.weight
+    return W
 
 
 @pytest.fixture

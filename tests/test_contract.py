@@ -1,4 +1,4 @@
-"""Every exported policy, and a base bandit made here, keeps the contract."""
+"""Every exported policy, and a base bandit made here, keeps the contract; who breaks it is told how."""
 
 import inspect
 
@@ -21,8 +21,8 @@ from conbandit_torch import (
     Random,
     play_round,
 )
+from conbandit_torch.testing import CHECKS, ContractError, check_policy, decisions
 from tests.conftest import ALGEBRA, small_world
-from tests.contract import CHECKS, decisions
 
 
 class Fourier(LinearBandit):
@@ -94,6 +94,145 @@ WIDTHS = {CoFineUCB: {"alpha": 1.0, "coarse_alpha": 0.0}}  # all others' only wi
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__.removeprefix("check_"))
 def test_contract(check, policy):
     check(policy)
+
+
+@pytest.mark.parametrize("policy", EXPORTED, ids=lambda c: c.__name__)
+def test_truth_is_out_of_reach(policy):
+    """Nothing that a policy is handed, or keeps, holds the users' true parameters."""
+    environment = small_world(hidden=2)
+    bandit = policy(environment.catalogue, environment.num_users)
+    truth = {environment.theta.data_ptr(), environment._world.arm_features.data_ptr()}
+    seen, todo = set(), [bandit, environment.observe()]
+    while todo:
+        item = todo.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        assert item is not environment
+        if isinstance(item, torch.Tensor):
+            assert item.data_ptr() not in truth
+        elif isinstance(item, dict):
+            todo.extend(item.values())
+        elif isinstance(item, list | tuple | set):
+            todo.extend(item)
+        elif type(item).__module__.startswith("conbandit_torch"):
+            todo.extend(vars(item).values())
+
+
+class Broken(Counting):
+    """Keeps every promise but one, in each of the classes below."""
+
+
+class Forgetful(Broken):
+    def __init__(self, catalogue, num_users, *, seed=0):
+        super().__init__(catalogue, num_users, seed=seed)
+        self.times = [[0] * catalogue.num_arms for _ in range(num_users)]
+
+    def scores(self, context):
+        counts = [[self.times[u][a] for a in arms] for u, arms in self._rows(context)]
+        return -torch.tensor(counts, dtype=torch.float64)
+
+    def learn(self, context, arm, reward):
+        for (user, arms), position in zip(self._rows(context), arm.tolist(), strict=True):
+            self.times[user][arms[position]] += 1
+
+    def _rows(self, context):
+        return zip(context.users.tolist(), context.arms.tolist(), strict=True)
+
+
+class Unseeded(Broken):
+    def __init__(self, catalogue, num_users):
+        super().__init__(catalogue, num_users)
+
+
+class Dicing(Broken):
+    def scores(self, context):
+        return torch.rand(context.arms.shape)
+
+
+class Infinite(Broken):
+    def scores(self, context):
+        return super().scores(context) - torch.inf * (context.arms % 2)
+
+
+class Flat(Broken):
+    def scores(self, context):
+        return super().scores(context).flatten()
+
+
+class Crowded(Broken):
+    def scores(self, context):
+        return super().scores(context) * len(context) + context.arms % (1 + len(context))
+
+
+class Everybody(Broken):
+    def learn(self, context, arm, reward):
+        self.shown += 1
+
+
+class Greying(Broken):
+    def learn(self, context, arm, reward):
+        self.catalogue.arm_features.mul_(0.9)
+
+
+class Stubborn(LinearBandit):
+    def features(self, context):
+        return (
+            self.catalogue.arm_features[context.arms]
+            if context.has_own_features
+            else context.arm_features + 1
+        )
+
+
+class Needy(Broken):
+    def learn(self, context, arm, reward):
+        super().learn(context, arm, reward)
+        assert reward.max() < 100
+
+
+class Double(LinearBandit):
+    def __init__(self, catalogue, num_users, *, seed=0):
+        super().__init__(catalogue, num_users, seed=seed)
+        self.scales = torch.ones(catalogue.dim).double()
+
+    def features(self, context):
+        return context.arm_features * self.scales
+
+
+BROKEN = {
+    Forgetful: "`state_dict` is the whole policy.*; expected the loaded policy to go on .*: arms .* in round 1",
+    Unseeded: "Unseeded breaks its promise: .*TypeError: .* unexpected keyword argument 'seed'",
+    Dicing: r"the first highest is shown.*; expected choose to give int64 positions \[.*, got \[",
+    Infinite: "Scores are finite.*; expected finite scores, got .*-inf",
+    Flat: r"Scores are finite, \[B, A\].*; expected scores \[7, 9\], got \[63\]",
+    Crowded: "whoever else is in the batch; expected user 0 alone .*users_are_independent = False",
+    Everybody: "users who are not there; expected shown of absent users as it was, got a change in shown",
+    Greying: "Neither the catalogue nor .*; expected the catalogue as it was, got a change of arm_features",
+    Stubborn: "A context with features of its own is scored by them.*AssertionError",
+    Needy: "A round in which nobody's reward is seen .*(RuntimeError|IndexError): max",
+    Double: "Double breaks its promise: .*float32, as simulations do .*; ValueError: Double.features must give "
+    "torch.float32, got torch.float64",
+}
+
+
+@pytest.mark.parametrize("policy", BROKEN, ids=lambda c: c.__name__)
+def test_a_broken_promise_is_told_with_class_expectation_and_what_came(policy):
+    with pytest.raises(ContractError, match=BROKEN[policy]) as raised:
+        check_policy(policy)
+    assert str(raised.value).startswith(policy.__name__)
+
+
+def test_a_function_that_builds_the_policy_and_its_arguments_will_do():
+    def make(catalogue, num_users, **arguments):
+        return Fourier(catalogue, num_users, **arguments)
+
+    check_policy(make, ridge=0.5)
+    with pytest.raises(
+        ContractError, match="make .*expected a Bandit, got str|str .*expected a Bandit, got str"
+    ):
+        check_policy(lambda catalogue, num_users, seed: "a policy")
+    with pytest.raises(ContractError, match="ridge must be above 0"):
+        check_policy(make, ridge=-1.0)
 
 
 @pytest.mark.parametrize("policy", [p for p in EXPORTED if p is not Greedy], ids=lambda c: c.__name__)

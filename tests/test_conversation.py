@@ -17,8 +17,8 @@ from conbandit_torch import (
     VarRS,
     play_round,
 )
+from conbandit_torch.testing import decisions
 from tests.conftest import ALGEBRA, small_world
-from tests.contract import decisions
 
 
 class Conversational(ConversationMixin, LinUCB):
@@ -147,8 +147,8 @@ def test_forgotten_term_features_are_told():
         pass
 
     for select, message in {
-        OptimalTerm(): r"term_features\(\) gives 6 features, the model has 7: .* must override term_features",
-        RandomTerm(): r"features must be \[B, 7\], got \[7, 6\]",
+        OptimalTerm(): r"ConLonger.term_features must give \[12, 7\] numbers, got \[12, 6\]; .* must override",
+        RandomTerm(): r"ConLonger.term_features must give \[7, 7\] numbers, got \[7, 6\]",
     }.items():
         world = small_world()
         policy = ConLonger(world.catalogue, 7, select=select)

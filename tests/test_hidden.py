@@ -10,6 +10,7 @@ from conbandit_torch import (
     Context,
     ConUCB,
     HArmCon,
+    HConLinUCB,
     HConUCB,
     HLinUCB,
     HVarLCR,
@@ -21,10 +22,9 @@ from conbandit_torch import (
     VarLCR,
     play_round,
 )
-from tests.conftest import ALGEBRA, EXACT, GOLDEN, small_world
-from tests.contract import decisions
+from conbandit_torch.testing import decisions
+from tests.conftest import ALGEBRA, EXACT, GOLDEN, small_world, weights
 from tests.reference import hidden
-from tests.test_reference import weights
 
 
 def hidden_world(**changes):
@@ -77,14 +77,16 @@ class NumpyWorld:
 
 
 HIDDEN = {"hidden_alpha": 0.3, "hidden_ridge": 0.6}
+ONE_LEVEL = {"ridge": 0.8, "alpha": 0.4, **HIDDEN}
 TWO_LEVEL = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2, **HIDDEN}
 POLICIES = {
-    "HLinUCB": (HLinUCB, {"ridge": 0.8, "alpha": 0.4, **HIDDEN}, "plain", ""),
-    "HArmCon": (HArmCon, {"ridge": 0.8, "alpha": 0.4, **HIDDEN}, "arms", ""),
+    "HLinUCB": (HLinUCB, ONE_LEVEL, "plain", ""),
+    "HArmCon": (HArmCon, ONE_LEVEL, "arms", ""),
     "HConUCB": (HConUCB, TWO_LEVEL, "terms", "optimal"),
     "HVarRS": (HVarRS, TWO_LEVEL, "terms", "random"),
     "HVarMRC": (HVarMRC, TWO_LEVEL, "terms", "max_related_confidence"),
     "HVarLCR": (HVarLCR, TWO_LEVEL, "terms", "largest_confidence_reduction"),
+    "HConLinUCB": (HConLinUCB, ONE_LEVEL, "terms", "max_confidence_radius"),
 }
 
 
@@ -96,7 +98,8 @@ def compare_with_reference(name, present, rounds, refit=None):
     policy = policy_class(
         environment.catalogue, 4, hidden_dim=2, init_scale=0.1, seed=5, **arguments, **extra, **more
     )
-    reference = hidden.Hidden(
+    levels = hidden.OneLevel if policy_class is HConLinUCB else hidden.Hidden
+    reference = levels(
         environment.catalogue.arm_features.numpy(),
         weights(environment.catalogue),
         policy.hidden.numpy(),
@@ -121,7 +124,8 @@ def compare_with_reference(name, present, rounds, refit=None):
     more = (
         {}
         if refit is None
-        else {"refit_every": refit[0], "sweeps": refit[1], "hidden_ridge": 0.6, "term_ridge": 0.6}
+        else {"refit_every": refit[0], "sweeps": refit[1], "hidden_ridge": 0.6}
+        | {"term_ridge": arguments.get("term_ridge", arguments.get("ridge"))}
     )
     expected = hidden.play(
         reference, NumpyWorld(environment, policy), visitors, lambda t: 2 * np.floor(np.log(t)), **more

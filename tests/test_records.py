@@ -5,8 +5,8 @@ import torch
 
 import conbandit_torch.records as records
 from conbandit_torch import Context, ConUCB, LinUCB, Question, VarLCR, VarMRC, play_round
+from conbandit_torch.testing import decisions
 from tests.conftest import EXACT, small_world
-from tests.contract import decisions
 
 
 def test_everyone_is_a_view_and_some_are_ids(world):

@@ -10,15 +10,13 @@ import conbandit_torch.records as records
 from conbandit_torch import (
     Context,
     ConUCB,
-    ConversationMixin,
     HArmCon,
     HConUCB,
     HLinUCB,
-    OneLevel,
     play_round,
 )
-from tests.conftest import ALGEBRA, EXACT, small_world
-from tests.contract import decisions
+from conbandit_torch.testing import decisions
+from tests.conftest import EXACT, small_world
 from tests.test_hidden import compare_with_reference, hidden_world
 
 
@@ -30,7 +28,7 @@ def test_blocks_change_nothing_but_the_workspace(name, monkeypatch):
 
 
 @pytest.mark.parametrize("present", [None, 1, 3], ids=["everyone", "one a round", "some absent"])
-@pytest.mark.parametrize("name", ["HLinUCB", "HArmCon", "HConUCB"])
+@pytest.mark.parametrize("name", ["HLinUCB", "HArmCon", "HConUCB", "HConLinUCB"])
 def test_refit_equals_reference(name, present):
     compare_with_reference(name, present, 20 if present is None else 40, refit=(6, 2))
 
@@ -114,25 +112,6 @@ def test_refit_leaves_users_and_arms_never_seen_untouched():
     unseen = policy.hidden_model.count == 0
     assert unseen.any()
     torch.testing.assert_close(policy.hidden[unseen], fresh.hidden[unseen], **EXACT)
-
-
-def test_one_level_on_hidden_features_refits_rewards_and_answers_together():
-    class HConLin(ConversationMixin, HLinUCB):
-        pass
-
-    world = hidden_world()
-    policy = HConLin(world.catalogue, 4, hidden_dim=2, estimator=OneLevel(), ridge=0.3, refit_every=10)
-    decisions(policy, world, 9)
-    hidden_before = policy.hidden.clone()
-    policy._refit_users(policy.rewards, policy.answers)
-    phi = torch.cat((world.catalogue.arm_features, hidden_before), 1)
-    M, b = 0.3 * torch.eye(5).double().repeat(4, 1, 1), torch.zeros(4, 5).double()
-    for history, table in ((policy.rewards, phi), (policy.answers, policy.term_features())):
-        for user, item, value in zip(*(e.tolist() for e in history.entries()), strict=True):
-            M[user] += torch.outer(table[item], table[item])
-            b[user] += value * table[item]
-    torch.testing.assert_close(policy.arm_model.gram, M, **ALGEBRA)
-    torch.testing.assert_close(policy.coefficients(), torch.linalg.solve(M, b), **ALGEBRA)
 
 
 def test_a_refit_needs_the_catalogues_features():

@@ -14,7 +14,6 @@ from conbandit_torch import (
     WhileUncertain,
     play_round,
 )
-from conbandit_torch.conversation.selection import radii
 from conbandit_torch.conversation.spanner import spanner
 from tests.conftest import small_world
 
@@ -67,7 +66,7 @@ def test_questions_are_asked_while_a_key_term_is_little_known_and_no_longer(cls)
     policy = cls(environment.catalogue, 5, schedule=WhileUncertain(0.4, questions=30, per_round=2))
     for _ in range(30):
         context = environment.observe()
-        before = radii(policy, context).amax(1)
+        before = policy.term_radii(context).amax(1)
         could = policy.schedule.total(policy.rounds + 1) > policy.asked
         question = policy.ask(context)
         asked = torch.zeros(5, dtype=torch.bool)
@@ -77,7 +76,7 @@ def test_questions_are_asked_while_a_key_term_is_little_known_and_no_longer(cls)
         play_round(policy, environment)
         assert (policy.asked <= (2 * policy.rounds).clamp_max(30)).all()
     assert 0 < policy.asked.max() <= 30
-    satisfied = radii(policy, environment.observe()).amax(1) <= 0.4
+    satisfied = policy.term_radii(environment.observe()).amax(1) <= 0.4
     assert (satisfied | (policy.asked == 30)).all()
 
 
@@ -95,7 +94,7 @@ def test_a_bandit_without_a_regression_cannot_be_uncertain():
 
     environment = small_world()
     policy = Asking(environment.catalogue, environment.num_users, schedule=WhileUncertain())
-    with pytest.raises(TypeError, match="WhileUncertain needs a LinearBandit, and Asking is none"):
+    with pytest.raises(NotImplementedError, match="Asking has no radii of key-terms: a LinearBandit has"):
         play_round(policy, environment)
 
 

@@ -10,8 +10,16 @@ from torch import Tensor, nn
 
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows, highest
-from conbandit_torch.regression import RidgeRegression, dot, weighted_norm
+from conbandit_torch.records import (
+    EVERY_ROW,
+    Context,
+    Index,
+    Question,
+    expect_rows,
+    expect_tensor,
+    highest,
+)
+from conbandit_torch.regression import RidgeRegression, dot, quadratic, weighted_norm
 from conbandit_torch.sharding import ALONE, Processes
 from conbandit_torch.theory import Alpha, Confidence
 
@@ -92,6 +100,10 @@ class Bandit(nn.Module, ABC):
         """[U, D] the users' estimated preferences theta, if the policy has any (for metrics)."""
         return None
 
+    def term_radii(self, context: Context) -> Tensor:
+        """[B, K] how little is known of each key-term, for schedules and rules that ask about that."""
+        raise NotImplementedError(f"{type(self).__name__} has no radii of key-terms: a LinearBandit has")
+
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
         """What else to log: a tag and one number, or many for a histogram."""
         return {}
@@ -154,7 +166,8 @@ class LinearBandit(Bandit):
         centre: what theta is shrunk towards;
         learn, learn_terms: what rewards and answers do;
         radius: the arm-level width, which the mixin weighs against its own;
-        bonus: everything added to `x^T theta`.
+        bonus: everything added to `x^T theta`;
+        centre_bonus: what is added where the centre is an estimate too.
 
     Args:
         catalogue: arms and key-terms.
@@ -195,9 +208,20 @@ class LinearBandit(Bandit):
         """[B, D] what the users' theta is shrunk towards; None is 0."""
         return None
 
+    def checked_features(self, context: Context) -> Tensor:
+        """[B, A, D] `features`; an error, if they do not fit the model."""
+        shape = (*context.arms.shape, self.arm_model.dim)
+        return self._fitting("features", self.features(context), shape, _DIM_HINT)
+
+    def checked_term_features(self, terms: Index = EVERY_ROW) -> Tensor:
+        """[n, D] `term_features`; an error, if they do not fit the model."""
+        number = len(terms) if isinstance(terms, Tensor) else self.catalogue.num_terms
+        shape = (number, self.arm_model.dim)
+        return self._fitting("term_features", self.term_features(terms), shape, _TERMS_HINT)
+
     def theta(self, who: Index) -> Tensor:
         """[B, D] the users' estimated preferences."""
-        return self.arm_model.coefficients(who, self.centre(who))
+        return self.arm_model.coefficients(who, self._checked_centre(who))
 
     @property
     def answer_model(self) -> RidgeRegression:
@@ -216,20 +240,39 @@ class LinearBandit(Bandit):
         """[B, A] what is added to `x^T theta`, from x and `M^-1 x` [B, A, D]."""
         return self.radius(context, features, solved)
 
+    def centre_bonus(
+        self, level: str, model: RidgeRegression, alpha: Alpha, context: Context, solved: Tensor
+    ) -> Tensor:
+        """[B, A] what is added for a centre that `model` estimates: `ridge alpha |M^-1 x|_{G^-1}`.
+
+        Whoever has such a centre (CoFineUCB, a conversation) adds this to `bonus`; a bandit that samples in
+        place of adding widths overrides it, and so samples every such centre.
+
+        Args:
+            level: the centre's name, for random streams.
+            model: the centre's regression, with matrix G.
+            alpha: factor of the width, or of the sample's deviation.
+            context: whose candidates.
+            solved: [B, A, n] `M^-1 x`, in the model's coordinates.
+        """
+        norm = weighted_norm(solved, model.solve(context.who, solved))
+        return self.arm_model.ridge * scale(alpha, model, context.who, norm)
+
     def scores(self, context: Context) -> Tensor:
         """[B, A] `x^T theta + bonus`."""
-        features = self.features(context)  # [B, A, D]
+        features = self.checked_features(context)  # [B, A, D]
         solved = self.arm_model.solve(context.who, features)  # [B, A, D] M^-1 x
-        return self._mean(context, solved) + self.bonus(context, features, solved)
+        bonus = self._fitting("bonus", self.bonus(context, features, solved), context.arms.shape)
+        return self._mean(context, solved) + bonus
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Rank-one update of the users' regressions with the arms shown."""
-        shown = self.features(context.pick(arm)).squeeze(1)  # [B, D]
+        shown = self.checked_features(context.pick(arm)).squeeze(1)  # [B, D]
         self.arm_model.update(context.who, shown, reward)
 
     def learn_terms(self, context: Context, terms: Tensor, answer: Tensor) -> None:
         """Learn that each row answered `answer` [B] when asked about the key-term `terms` [B]."""
-        self.answer_model.update(context.who, self.term_features(terms), answer)
+        self.answer_model.update(context.who, self.checked_term_features(terms), answer)
 
     def width(self, context: Context) -> int:
         """Numbers a row that `scores` works on at once."""
@@ -239,13 +282,18 @@ class LinearBandit(Bandit):
         """[B, A] `x^T theta`."""
 
         def block_mean(block: Context) -> Tensor:
-            return self._mean(block, self.arm_model.solve(block.who, self.features(block)))
+            return self._mean(block, self.arm_model.solve(block.who, self.checked_features(block)))
 
         return context.map(block_mean, self.width(context))
 
     def coefficients(self) -> Tensor:
         """[U, D] theta."""
         return self.theta(slice(0, self.num_users))
+
+    def term_radii(self, context: Context) -> Tensor:
+        """[B, K] `|x~_k|_{G^-1}` of all key-terms, at the level that answers enter."""
+        inverse = self.answer_model.inverse[context.who]
+        return quadratic(inverse, self.checked_term_features()).clamp_min(0).sqrt()
 
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
         """Mean arm-level width over the first block's candidates."""
@@ -256,8 +304,23 @@ class LinearBandit(Bandit):
 
     def _mean(self, context: Context, solved: Tensor) -> Tensor:
         """`x^T theta` as `(M^-1 x)^T (b + ridge centre)`: theta itself is never formed. [B, A]."""
-        target = self.arm_model.target(context.who, self.centre(context.who))
+        target = self.arm_model.target(context.who, self._checked_centre(context.who))
         return dot(solved, target)
+
+    def _checked_centre(self, who: Index) -> Tensor | None:
+        centre = self.centre(who)
+        if centre is None:
+            return None
+        number = len(who) if isinstance(who, Tensor) else len(self.rounds[who])
+        return self._fitting("centre", centre, (number, self.arm_model.dim))
+
+    def _fitting(self, hook: str, given: Tensor, shape: tuple[int, ...], hint: str = "") -> Tensor:
+        source = f"{type(self).__name__}.{hook}"
+        return expect_tensor(source, given, shape, self.arm_model.moment.dtype, hint)
+
+
+_DIM_HINT = "; their length is `dim` of LinearBandit's constructor, by default the catalogue's"
+_TERMS_HINT = "; a bandit that overrides features must override term_features to match"
 
 
 def scale(alpha: Alpha, model: RidgeRegression, who: Index, norm: Tensor) -> Tensor:

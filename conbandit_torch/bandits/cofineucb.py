@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.base import LinearBandit, check_alpha, scale
+from conbandit_torch.bandits.base import LinearBandit, check_alpha
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import Context, Index
-from conbandit_torch.regression import RidgeRegression, weighted_norm
+from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha
 
 
@@ -77,10 +77,9 @@ class CoFineUCB(LinearBandit):
 
     def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
         """[B, A] the fine width, and the coarse one."""
-        coarse = solved @ self.projection  # [B, A, m] P^T M^-1 x
-        norm = weighted_norm(coarse, self.coarse_model.solve(context.who, coarse))
-        width = scale(self.coarse_alpha, self.coarse_model, context.who, norm)
-        return super().bonus(context, features, solved) + self.arm_model.ridge * width
+        projected = solved @ self.projection  # [B, A, m] P^T M^-1 x
+        coarse = self.centre_bonus("coarse", self.coarse_model, self.coarse_alpha, context, projected)
+        return super().bonus(context, features, solved) + coarse
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Both regressions, with the arms shown."""

@@ -49,6 +49,13 @@ class LinThompson(LinearBandit):
         sample = dot(features, self.deviation("theta", self.arm_model, context))
         return scale(self.scale, self.arm_model, context.who, sample)
 
+    def centre_bonus(
+        self, level: str, model: RidgeRegression, alpha: Alpha, context: Context, solved: Tensor
+    ) -> Tensor:
+        """[B, A] `ridge (M^-1 x)^T (centre' - centre)`: a centre that is an estimate is sampled too."""
+        sample = dot(solved, self.deviation(level, model, context))
+        return self.arm_model.ridge * scale(alpha, model, context.who, sample)
+
     def deviation(self, purpose: str, model: RidgeRegression, context: Context) -> Tensor:
         """[B, D] of N(0, M^-1) of the model, a function of seed, purpose, user and the user's round."""
         rounds = self.rounds[context.who]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
-
-from conbandit_torch.bandits.base import check_alpha, scale
+from conbandit_torch.bandits.base import check_alpha
 from conbandit_torch.bandits.thompson import LinThompson
 from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.conversation.estimator import Estimator
 from conbandit_torch.conversation.mixin import ConversationMixin
-from conbandit_torch.records import Context
-from conbandit_torch.regression import dot
 from conbandit_torch.theory import Alpha
 
 
@@ -29,8 +26,10 @@ class ConThompson(ConversationMixin, LinThompson):
         catalogue: arms and key-terms.
         num_users: U.
         scale: factor of the arm-level sample's standard deviation, a number or a theory value.
-        term_scale: factor of the key-term-level sample's standard deviation, likewise.
-        conversation: `mix` (0.5), `term_ridge` (1.0), `schedule`, `select`, `estimator` and `seed`, as in
+        term_scale: factor of the key-term-level sample's standard deviation, likewise; None: 0.1, or what the
+            estimator has.
+        estimator: how an answer is learned; None: `TwoLevels(mix, term_ridge, term_alpha=term_scale)`.
+        conversation: `mix` (0.5), `term_ridge` (1.0), `schedule`, `select` and `seed`, as in
             `ConversationMixin`.
     """
 
@@ -40,18 +39,16 @@ class ConThompson(ConversationMixin, LinThompson):
         num_users: int,
         *,
         scale: Alpha = 0.1,
-        term_scale: Alpha = 0.1,
+        term_scale: Alpha | None = None,
+        estimator: Estimator | None = None,
         **conversation: Any,
     ) -> None:
         if "term_alpha" in conversation:
             raise ValueError("term_alpha must not be given: no width is added; term_scale is the sample's")
-        super().__init__(catalogue, num_users, scale=scale, term_alpha=None, **conversation)
-        self.term_scale = check_alpha("term_scale", term_scale)
-
-    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
-        """[B, A] the base's sample, and `(1-lam) (M^-1 x)^T (theta~' - theta~)`: the centre's."""
-        own = super().bonus(context, features, solved)
-        if self.term_model is None:
-            return own
-        sample = dot(solved, self.deviation("term theta", self.term_model, context))
-        return own + self.arm_model.ridge * scale(self.term_scale, self.term_model, context.who, sample)
+        if term_scale is not None:
+            check_alpha("term_scale", term_scale)
+        elif estimator is None:
+            term_scale = 0.1
+        super().__init__(
+            catalogue, num_users, scale=scale, term_alpha=term_scale, estimator=estimator, **conversation
+        )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from conbandit_torch.bandits.base import check_alpha, scale
+from conbandit_torch.bandits.base import check_alpha
 from conbandit_torch.records import Context, Index
-from conbandit_torch.regression import RidgeRegression, weighted_norm
+from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha
 
 if TYPE_CHECKING:
@@ -36,8 +36,12 @@ class Estimator(ABC):
         """[B, D] the preferences by which answers are predicted."""
 
     @abstractmethod
-    def radius(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
-        """[B, A] confidence width, given `M^-1 x` [B, A, D] and the base's own width."""
+    def radius(self, base: Tensor) -> Tensor:
+        """[B, A] the arm level's width, given the base's own."""
+
+    @abstractmethod
+    def bonus(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
+        """[B, A] what is added to `x^T theta`, given `M^-1 x` [B, A, D] and what the base adds."""
 
     @abstractmethod
     def vectors(self, policy: ConversationMixin, context: Context) -> Tensor:
@@ -58,7 +62,8 @@ class TwoLevels(Estimator):
     Args:
         mix: how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
         term_ridge: weight of the key-term level's penalty.
-        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        term_alpha: factor of the key-term level's width (where the base samples, of the sample's standard
+            deviation), a number or a theory value (`Lemma3`).
     """
 
     def __init__(self, mix: float = 0.5, term_ridge: float = 1.0, term_alpha: Alpha = 0.25) -> None:
@@ -93,15 +98,18 @@ class TwoLevels(Estimator):
         assert centre is not None  # this estimator's own, for the type checker
         return centre
 
-    def radius(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
-        """The last two terms of Eq. 7."""
-        norm = weighted_norm(solved, policy.answer_model.solve(context.who, solved))
-        term_radius = scale(self.term_alpha, policy.answer_model, context.who, norm)
-        return self.mix * base + (1 - self.mix) * term_radius  # Eq. 7
+    def radius(self, base: Tensor) -> Tensor:
+        """The second term of Eq. 7."""
+        return self.mix * base
+
+    def bonus(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
+        """The base's, and the last term of Eq. 7; a base that samples has a sampled theta~ instead."""
+        model = policy.answer_model
+        return base + policy.centre_bonus("term theta", model, self.term_alpha, context, solved)  # Eq. 7
 
     def vectors(self, policy: ConversationMixin, context: Context) -> Tensor:
         """`X M^-1`."""
-        return policy.arm_model.solve(context.who, policy.features(context))
+        return policy.arm_model.solve(context.who, policy.checked_features(context))
 
 
 class OneLevel(Estimator):
@@ -128,10 +136,14 @@ class OneLevel(Estimator):
         """theta: there is one level."""
         return policy.theta(who)
 
-    def radius(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
+    def radius(self, base: Tensor) -> Tensor:
+        """The base's own."""
+        return base
+
+    def bonus(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
         """The base's own."""
         return base
 
     def vectors(self, policy: ConversationMixin, context: Context) -> Tensor:
         """`X`."""
-        return policy.features(context)
+        return policy.checked_features(context)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 import torch
@@ -18,7 +19,7 @@ from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.estimator import Estimator, TwoLevels
 from conbandit_torch.conversation.schedule import LogSchedule, Schedule
 from conbandit_torch.conversation.selection import OptimalTerm, Selection
-from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows
+from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows, expect_tensor
 from conbandit_torch.regression import RidgeRegression, weighted_norm
 from conbandit_torch.theory import Alpha
 
@@ -58,7 +59,9 @@ class AskingMixin(Bandit):
     def ask(self, context: Context) -> Question | None:
         """One question to every user who has some to go; None when nobody has."""
         self._check(context)
-        rows = self.schedule.due(self, context).nonzero().squeeze(1)
+        source = f"{type(self.schedule).__name__}.due"
+        due = expect_tensor(source, self.schedule.due(self, context), (len(context),), torch.bool)
+        rows = due.nonzero().squeeze(1)
         somebody = len(rows) > 0
         if not self.users_are_independent:  # all processes learn from an answer, whoever is asked
             somebody = self.processes.any(somebody)
@@ -112,8 +115,9 @@ class ConversationMixin(AskingMixin, LinearBandit):
     """Asks about key-terms, and lets the answers guide any linear base bandit.
 
     Three parts, each replaceable: when to ask (`schedule`), what to ask (`select`), how an answer is
-    learned (`estimator`). The base need not know: the mixin gives its theta another centre and its
-    arm-level width another companion.
+    learned (`estimator`). The base need not know: the mixin gives its theta another centre, weighs its
+    arm-level width and adds the centre's own; of a base that samples, the centre is sampled too. All it asks
+    of a base's constructor is to take `ridge` and `weight` and to hand them on to `LinearBandit`.
 
     Args:
         catalogue: arms and key-terms.
@@ -139,6 +143,13 @@ class ConversationMixin(AskingMixin, LinearBandit):
                 raise TypeError(
                     f"class {cls.__name__}: ConversationMixin needs a LinearBandit to guide, and "
                     f"{base.__name__} is none; ArmConversationMixin works with any Bandit"
+                )
+            arguments = signature(base.__init__).parameters
+            takes_all = any(argument.kind is Parameter.VAR_KEYWORD for argument in arguments.values())
+            if not takes_all and not {"ridge", "weight"} <= arguments.keys():
+                raise TypeError(
+                    f"class {cls.__name__}: {base.__name__}.__init__ must take ridge and weight, which the "
+                    f"estimator sets, and hand them on to LinearBandit; it takes {', '.join(arguments)}"
                 )
 
     def __init__(
@@ -176,6 +187,11 @@ class ConversationMixin(AskingMixin, LinearBandit):
             raise ValueError("weight must not be given: the estimator sets it")
         arm_ridge, arm_weight = estimator.arm_level(ridge)
         super().__init__(catalogue, num_users, schedule=schedule, ridge=arm_ridge, weight=arm_weight, **base)
+        if (self.arm_model.ridge, self.arm_model.weight) != (arm_ridge, arm_weight):
+            raise ValueError(
+                f"{type(self).__name__}: the base must hand ridge={arm_ridge} and weight={arm_weight} on to "
+                f"LinearBandit, which got {self.arm_model.ridge} and {self.arm_model.weight}"
+            )
         self.estimator = estimator
         self.select = _checked("select", Selection, self.default_select() if select is None else select)
         self.term_model = estimator.term_model(self)
@@ -204,9 +220,13 @@ class ConversationMixin(AskingMixin, LinearBandit):
         return self.estimator.answer_theta(self, who)
 
     def radius(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
-        """[B, A] the estimator's width, given the base's."""
-        base = super().radius(context, features, solved)
-        return self.estimator.radius(self, context, solved, base)
+        """[B, A] the arm level's width, given the base's."""
+        return self.estimator.radius(super().radius(context, features, solved))
+
+    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+        """[B, A] what the estimator adds, given what the base adds."""
+        base = super().bonus(context, features, solved)
+        return self.estimator.bonus(self, context, solved, base)
 
     def lookahead(self, context: Context) -> tuple[Tensor, RidgeRegression]:
         """(P [B, A, D], G): what a selection rule needs to know of the estimator."""

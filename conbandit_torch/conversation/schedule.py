@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.base import LinearBandit
-from conbandit_torch.conversation.selection import radii
-from conbandit_torch.records import Context
+from conbandit_torch.records import Context, expect_tensor
 
 if TYPE_CHECKING:
     from conbandit_torch.conversation.mixin import AskingMixin
@@ -29,7 +27,14 @@ class Schedule(ABC):
 
     def due(self, policy: AskingMixin, context: Context) -> Tensor:
         """[B] whether each row has a question to go now."""
-        return self.total(policy.rounds[context.who] + 1).floor() > policy.asked[context.who]
+        source = f"{type(self).__name__}.total"
+        total = expect_tensor(source, self.total(policy.rounds[context.who] + 1), (len(context),))
+        if len(total) and total.device.type == "cpu":  # on a GPU looking would wait for the device
+            least, most = (float(value) for value in total.aminmax())  # NaN if any is
+            if not (least >= 0 and most < float("inf")):
+                bad = most if least >= 0 else least
+                raise ValueError(f"{source} must give finite numbers of at least 0, got {bad}")
+        return total.floor() > policy.asked[context.who]
 
 
 class LogSchedule(Schedule):
@@ -99,14 +104,11 @@ class WhileUncertain(Schedule):
 
     def due(self, policy: AskingMixin, context: Context) -> Tensor:
         """[B] whether there is a question to go, and some key-term to ask about."""
-        if not isinstance(policy, LinearBandit):
-            raise TypeError(f"WhileUncertain needs a LinearBandit, and {type(policy).__name__} is none")
         due = super().due(policy, context)
         if not bool(due.any()):
             return due
-        dim = policy.arm_model.dim
-        width = max(dim * dim, policy.catalogue.num_terms)
-        return due & (context.map(lambda block: radii(policy, block).amax(1), width) > self.threshold)
+        width = max(policy.width(context), policy.catalogue.dim**2, policy.catalogue.num_terms)
+        return due & (context.map(lambda block: policy.term_radii(block).amax(1), width) > self.threshold)
 
 
 def _not_negative(name: str, value: float) -> float:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.base import LinearBandit
 from conbandit_torch.catalogue import Edges
-from conbandit_torch.records import Context, highest, rows_per_block
-from conbandit_torch.regression import weighted_norm
+from conbandit_torch.records import Context, highest
+from conbandit_torch.regression import quadratic, weighted_norm
 
 if TYPE_CHECKING:
     from conbandit_torch.conversation.mixin import ConversationMixin
@@ -53,12 +52,12 @@ class OptimalTerm(Selection):
 
     def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
         """[B, K] the value of Eq. 8."""
-        terms = policy.term_features()  # [K, D]
+        terms = policy.checked_term_features()  # [K, D]
         arms, model = policy.lookahead(context)  # P [B, A, D]
         inverse = model.inverse[context.who]  # [B, D, D]
         half = torch.bmm(arms, inverse)  # [B, A, D] P G^-1
         reduction = torch.bmm(half.transpose(1, 2), half)  # [B, D, D] G^-1 P^T P G^-1
-        gain, spread = _quadratic(torch.cat((reduction, inverse)), terms).chunk(2)
+        gain, spread = quadratic(torch.cat((reduction, inverse)), terms).chunk(2)
         return gain / (1 + spread)  # Eq. 8
 
 
@@ -108,12 +107,12 @@ class LargestConfidenceReduction(Selection):
         """[B, K] average reduction of the intervals of the key-term's candidates."""
         vectors, model = policy.lookahead(context)  # p [B, A, D]
         solved = model.solve(context.who, vectors)  # G^-1 p [B, A, D]
-        terms = policy.term_features()  # [K, D]
+        terms = policy.checked_term_features()  # [K, D]
         edges = policy.catalogue.terms_of(context.arms.reshape(-1))
         rows = edges.owner // context.arms.shape[1]
         before = (vectors * solved).sum(-1).reshape(-1)[edges.owner]  # [E] C_a^2
         overlap = (solved.flatten(0, 1)[edges.owner] * terms[edges.target]).sum(-1)  # p^T G^-1 x~
-        spread = _quadratic(model.inverse[context.who], terms)[rows, edges.target]  # x~^T G^-1 x~
+        spread = quadratic(model.inverse[context.who], terms)[rows, edges.target]  # x~^T G^-1 x~
         after = before - overlap.square() / (1 + spread)  # [E] Sherman-Morrison
         reduction = before.clamp_min(0).sqrt() - after.clamp_min(0).sqrt()
         return _average(context, policy, edges, reduction)
@@ -129,7 +128,7 @@ class MaxConfidenceRadius(Selection):
 
     def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
         """[B, K] the key-terms' radii."""
-        return radii(policy, context)
+        return policy.term_radii(context)
 
 
 class UpperConfidenceTerm(Selection):
@@ -150,36 +149,13 @@ class UpperConfidenceTerm(Selection):
 
     def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
         """[B, K] the key-terms' optimistic values."""
-        mean = policy.answer_theta(context.who) @ policy.term_features().T
-        return mean + self.alpha * radii(policy, context)
-
-
-def radii(policy: LinearBandit, context: Context) -> Tensor:
-    """[B, K] `|x~_k|_{G^-1}` of all key-terms, at the level that answers enter."""
-    inverse = policy.answer_model.inverse[context.who]
-    return _quadratic(inverse, policy.term_features()).clamp_min(0).sqrt()
+        mean = policy.answer_theta(context.who) @ policy.checked_term_features().T
+        return mean + self.alpha * policy.term_radii(context)
 
 
 def one_hot(terms: Tensor, size: int) -> Tensor:
     """[B, K] 1 for the key-term drawn, `terms` [B, 1], and 0 for all others."""
     return torch.zeros(len(terms), size, device=terms.device).scatter_(1, terms, 1.0)
-
-
-def _quadratic(matrices: Tensor, terms: Tensor) -> Tensor:
-    """`x~_k^T H_b x~_k` for all rows and key-terms: [B, D, D], [K, D] -> [B, K].
-
-    It is the product of H_b and x~_k x~_k^T, both laid out flat: one large matrix product for all of them,
-    in runs of key-terms so that the outer products stay small.
-    """
-    if terms.shape[1] != matrices.shape[1]:
-        raise ValueError(
-            f"term_features() gives {terms.shape[1]} features, the model has {matrices.shape[1]}: a bandit "
-            "that overrides features must override term_features to match"
-        )
-    flat = matrices.flatten(1)
-    runs = terms.split(rows_per_block(flat.shape[1]))
-    outer = ((run[:, :, None] * run[:, None, :]).flatten(1) for run in runs)
-    return torch.cat([flat @ products.T for products in outer], dim=1)
 
 
 def _average(context: Context, policy: ConversationMixin, edges: Edges, values: Tensor) -> Tensor:

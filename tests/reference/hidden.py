@@ -13,6 +13,7 @@ class Hidden:
     def __init__(self, X, W, V0, users, kind, rule="optimal", ridge=1.0, weight=1.0, alpha=0.5,
                  hidden_alpha=0.1, hidden_ridge=1.0, mix=0.5, term_ridge=1.0, term_alpha=0.25):  # fmt: skip
         self.X, self.W, self.V, self.kind, self.rule = X, W, V0.copy(), kind, rule
+        self.play_as = kind
         self.P = W / W.sum(0)
         self.D, self.L = X.shape[1], V0.shape[1]
         dim = self.D + self.L
@@ -142,6 +143,23 @@ class Hidden:
             self.step_hidden(steps)
 
 
+class OneLevel(Hidden):
+    """hConLinUCB: answers enter the regression of the rewards, and theta is in both places."""
+
+    def __init__(self, X, W, V0, users, kind, rule, ridge, alpha, hidden_alpha, hidden_ridge):
+        super().__init__(
+            X, W, V0, users, "plain", rule, ridge, 1.0, alpha, hidden_alpha, hidden_ridge, term_ridge=ridge
+        )
+        self.play_as, self.M_term, self.b_term = kind, self.M, self.b  # one and the same
+
+    def theta_term(self, u):
+        return self.theta(u)
+
+    def max_confidence_radius(self, u, k, arms):
+        x = self.phi_term(k)
+        return np.sqrt(x @ np.linalg.inv(self.M[u]) @ x)
+
+
 def play(reference, world, visitors, b, refit_every=None, **refit):
     """Rounds with the given visitors: what was shown and asked, round by round."""
     log, rewards, answers = [], [], []
@@ -149,10 +167,10 @@ def play(reference, world, visitors, b, refit_every=None, **refit):
     for number, users in enumerate(visitors, 1):
         pools = {u: world.pool(u, rounds[u]) for u in users}
         asked_now = []
-        left = {u: budget(b, rounds[u] + 1) if reference.kind != "plain" else 0 for u in users}
+        left = {u: budget(b, rounds[u] + 1) if reference.play_as != "plain" else 0 for u in users}
         while any(left.values()):
             wave = [u for u in users if left[u]]
-            if reference.kind == "arms":
+            if reference.play_as == "arms":
                 chosen = [(u, reference.choose(u, pools[u])) for u in wave]
                 heard = [(u, a, world.reward(u, rounds[u], a)) for u, a in chosen]
                 reference.learn_rewards(heard)

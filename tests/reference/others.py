@@ -1,4 +1,4 @@
-"""Greedy bandits, Thompson sampling and CoFineUCB, line by line: one user, plain NumPy, no cleverness.
+"""Random and greedy bandits, Thompson sampling and CoFineUCB, line by line: one user, plain NumPy, no cleverness.
 
 `draw(kind, purpose, count)` gives the policy's own random numbers of the round that is being played.
 """
@@ -8,6 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from tests.reference import linear
+
+
+class Random(linear.LinUCB):
+    def __init__(self, dim, draw):
+        super().__init__(dim)
+        self.draw = draw
+
+    def choose(self, X):
+        return int(np.argmax(self.draw("uniform", "arm", len(X))))
 
 
 class Greedy(linear.LinUCB):

@@ -1,0 +1,353 @@
+"""A stranger's classes: the documentation's work as printed, one of a new kind works, wrong ones are told."""
+
+import csv
+import json
+import re
+import runpy
+import sys
+
+import pytest
+import torch
+import yaml
+
+from conbandit_torch import (
+    Bandit,
+    Callback,
+    ConUCB,
+    ConversationMixin,
+    Estimator,
+    LinearBandit,
+    LinUCB,
+    OneLevel,
+    Schedule,
+    Selection,
+    Simulation,
+    WhileUncertain,
+    play_round,
+)
+from conbandit_torch.cli import main
+from conbandit_torch.config import load
+from conbandit_torch.config_errors import ConfigError
+from conbandit_torch.testing import check_policy
+from tests.conftest import REPOSITORY, small_world
+from tests.test_config import GOOD, changed, write
+
+# The documentation.
+
+GUIDE = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
+FILES = {name: code for _, name, code in re.findall(r"```(python|yaml)\n# (\S+)\n(.*?)```", GUIDE, re.DOTALL)}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of one's own, which is the current one; modules imported from there are forgotten."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    known = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+
+
+def test_the_guides_files_run_as_printed(folder):
+    for name, code in FILES.items():
+        (folder / name).write_text(code)
+        if name.endswith(".py"):
+            assert len(code.splitlines()) <= 42, name
+    assert main(["run", "mine.yaml", "--out", "results"]) == 0
+    with (folder / "results" / "summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["policy"] for row in rows] == ["LinUCB", "LinUCB", "Fourier", "Fourier"] + 2 * ["ConFourier"]
+    assert all("error" not in row for row in rows)
+    asked = (folder / "results" / "ConFourier" / "seed1" / "questions.csv").read_text().splitlines()
+    assert len(asked) == 1 + 20 * 11  # a header, and floor(12 (1 - exp(-60 / 10))) questions to 20 users
+    assert (folder / "results" / "LinUCB" / "seed0" / "questions.csv").read_text() == asked[0] + "\n"
+    checks = runpy.run_path("test_mine.py")
+    checks["test_my_bandits_keep_the_contract"]()
+
+
+def test_everything_that_the_guide_names_exists():
+    import conbandit_torch.environments.base as environments
+
+    for name in re.findall(r"`([A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*)[`(]", GUIDE):
+        known = (sys.modules["conbandit_torch"], environments)
+        assert any(hasattr(module, name) for module in known) or f"class {name}(" in GUIDE, name
+    for hook in re.findall(r"^\| `(\w+)\(", GUIDE, re.MULTILINE):
+        assert hasattr(LinearBandit, hook)
+
+
+# A bandit of a kind that the package does not have, in 30 lines.
+
+
+class Discounted(LinearBandit):
+    """LinUCB that forgets: M and b return to where they started by a few percent with every observation."""
+
+    def __init__(
+        self,
+        catalogue,
+        num_users,
+        *,
+        discount: float = 0.97,
+        alpha: float = 0.3,
+        ridge: float = 1.0,
+        weight: float = 1.0,
+        seed: int = 0,
+    ):
+        super().__init__(catalogue, num_users, alpha=alpha, ridge=ridge, weight=weight, seed=seed)
+        self.discount = discount
+
+    def learn(self, context, arm, reward):
+        model, who = self.arm_model, context.users
+        start = model.ridge * torch.eye(model.dim).to(model.gram)
+        model.gram[who] = start + self.discount * (model.gram[who] - start)
+        model.moment[who] *= self.discount
+        model.refresh(who)
+        super().learn(context, arm, reward)
+
+
+class ConDiscounted(ConversationMixin, Discounted):
+    pass
+
+
+class StopOnce(Callback):
+    """Stops a run that starts, not one that is resumed."""
+
+    def __init__(self, at: int):
+        self.at = at
+
+    def on_start(self, simulation):
+        self.resumed = simulation.round > 0
+        with (simulation.folder / "starts.txt").open("a") as file:
+            file.write(f"{simulation.round}\n")
+
+    def on_round(self, simulation, played):
+        if simulation.round == self.at and not self.resumed:
+            simulation.stop()
+
+
+def test_a_new_kind_of_bandit_keeps_the_contract():
+    check_policy(Discounted)
+    check_policy(ConDiscounted)
+
+
+def test_a_bandit_that_forgets_follows_its_equations():
+    world = small_world()
+    policy = Discounted(world.catalogue, 7, discount=0.8, ridge=0.5)
+    M, b = 0.5 * torch.eye(6).double().repeat(7, 1, 1), torch.zeros(7, 6).double()
+    for _ in range(20):
+        played = play_round(policy, world)
+        x = world.catalogue.arm_features[played.arm_ids]
+        M = 0.2 * 0.5 * torch.eye(6).double() + 0.8 * M + x[:, :, None] * x[:, None, :]
+        b = 0.8 * b + played.outcome.reward[:, None] * x
+    torch.testing.assert_close(policy.coefficients(), torch.linalg.solve(M, b), rtol=1e-9, atol=1e-9)
+
+
+def test_a_new_kind_of_bandit_is_run_stopped_resumed_reported_and_drawn(folder, capsys):
+    policies = {name: f"tests.test_extending.{name}" for name in ("Discounted", "ConDiscounted")}
+    stop = {"class_path": "tests.test_extending.StopOnce", "init_args": {"at": 13}}
+    config = GOOD | {"rounds": 30, "policies": policies, "callbacks": {"stop": stop}}
+    path = str(write(folder, config))
+    assert main(["run", path, "--out", "whole", "--callbacks.stop.init_args.at", "99"]) == 0
+    assert main(["run", path, "--out", "broken"]) == 130
+    left = 4  # two policies, two seeds
+    while main(["resume", "broken"]) == 130:
+        left -= 1
+        assert left
+    for name in policies:
+        for seed in (0, 1):
+            whole, broken = (folder / out / name / f"seed{seed}" for out in ("whole", "broken"))
+            assert (whole / "starts.txt").read_text() == "0\n"
+            assert (broken / "starts.txt").read_text() == "0\n13\n"
+            one, other = (json.loads((job / "result.json").read_text()) for job in (whole, broken))
+            assert one["fingerprint"] == other["fingerprint"]
+            metrics = [(job / "metrics.csv").read_text().splitlines() for job in (whole, broken)]
+            first, second = (
+                [line.rpartition(",")[0] for line in lines] for lines in metrics
+            )  # without times
+            assert first == second and len(first) == 4
+    capsys.readouterr()
+    assert main(["report", "broken"]) == 0
+    assert main(["plot", "broken"]) == 0
+    assert capsys.readouterr().out.count("ConDiscounted") >= 2
+    assert "ConDiscounted" in (folder / "broken" / "report.md").read_text()
+    assert list((folder / "broken" / "plots").glob("*.png"))
+
+
+# Callbacks from YAML.
+
+
+def test_callbacks_are_part_of_the_config_and_new_for_every_job(tmp_path):
+    stop = {"class_path": "tests.test_extending.StopOnce", "init_args": {"at": 13}}
+    experiment = load(write(tmp_path, GOOD | {"callbacks": {"stop": stop}}))
+    assert yaml.safe_load(experiment.dump("Con", 1))["callbacks"] == {"stop": stop}
+    assert "callbacks" not in yaml.safe_load(load(write(tmp_path, GOOD)).dump())
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        ([1], r"callbacks: expected a mapping of names to callbacks, got \[1\]"),
+        (
+            {"a": "tests.test_extending.Discounted"},
+            "callbacks.a: tests.test_extending.Discounted is no Callback",
+        ),
+        ({"a": "Nowhere"}, "callbacks.a: unknown class 'Nowhere'; your own is named module.Class"),
+        ({"a": "tests.test_extending.StopOnce"}, "callbacks.a.init_args: StopOnce needs the argument 'at'"),
+        (
+            {"a": {"class_path": "tests.test_extending.StopOnce", "init_args": {"at": "x"}}},
+            "callbacks.a.init_args.at: expected int, got x",
+        ),
+    ],
+)
+def test_a_wrong_callback_is_told_before_anything_runs(tmp_path, callbacks, message):
+    with pytest.raises(ConfigError, match=message):
+        load(write(tmp_path, GOOD | {"callbacks": callbacks}))
+
+
+# Wrong hooks are told: the class, what was expected, what came.
+
+
+def hook(base, **methods):
+    """A subclass `Mine` of the base, or an object of it if it needs no arguments."""
+    cls = type("Mine", (base,), methods)
+    return cls if issubclass(cls, Bandit) else cls()
+
+
+def talking(**parts):
+    return lambda catalogue, num_users: ConUCB(catalogue, num_users, **parts)
+
+
+def rule(scores):
+    return talking(select=hook(Selection, scores=scores))
+
+
+def schedule(**methods):
+    return talking(schedule=hook(Schedule, **methods))
+
+
+def linear(base=LinUCB, **methods):
+    return hook(base, **methods)
+
+
+def nan_scores(self, policy, context):
+    scores = torch.zeros(len(context), 12)
+    scores[3, 4] = torch.nan
+    return scores
+
+
+WRONG = {
+    r"Mine.scores must give \[7, 12\] numbers, got \[7\]": rule(lambda s, p, c: torch.zeros(len(c))),
+    r"Mine.scores must give \[7, 12\] numbers, got \[12\]": rule(lambda s, p, c: torch.zeros(12)),
+    "Mine.scores must give floating-point numbers, got torch.int64": rule(
+        lambda s, p, c: torch.zeros(len(c), 12, dtype=torch.int64)
+    ),
+    "Mine.scores must give finite numbers, got nan in row 3": rule(nan_scores),
+    r"Mine.scores must give a tensor \[7, 12\], got list": rule(lambda s, p, c: [1, 2]),
+    r"Mine.total must give \[7\] numbers, got \[1\]": schedule(total=lambda s, t: torch.ones(1)),
+    r"Mine.total must give a tensor \[7\], got int": schedule(total=lambda s, t: 5),
+    "Mine.total must give finite numbers of at least 0, got nan": schedule(total=lambda s, t: t * torch.nan),
+    "Mine.total must give finite numbers of at least 0, got inf": schedule(total=lambda s, t: t / 0),
+    "Mine.total must give finite numbers of at least 0, got -1.0": schedule(total=lambda s, t: -t),
+    "Mine.due must give torch.bool, got torch.int64": talking(
+        schedule=hook(WhileUncertain, due=lambda s, p, c: p.rounds[c.who])
+    ),
+    r"Mine.scores must give \[7, 9\] numbers, got \[7\]": linear(scores=lambda s, c: torch.ones(7)),
+    r"Mine.features must give \[7, 9, 6\] numbers, got \[7, 9, 5\]; their length is `dim`": linear(
+        features=lambda s, c: c.arm_features[..., 1:]
+    ),
+    "Mine.features must give torch.float64, got torch.float32": linear(
+        features=lambda s, c: c.arm_features.float()
+    ),
+    r"Mine.centre must give \[7, 6\] numbers, got \[7, 1\]": linear(centre=lambda s, who: torch.ones(7, 1)),
+    r"Mine.bonus must give \[7, 9\] numbers, got \[7, 1\]": linear(
+        bonus=lambda s, c, x, y: torch.ones(7, 1).double()
+    ),
+    r"Mine.term_features must give \[12, 6\] numbers, got \[6\]; .* must override term_features": linear(
+        ConUCB, term_features=lambda s, terms=None: s.catalogue.term_features[0]
+    ),
+    "Mine.term_features must give torch.float64, got torch.float32": linear(
+        ConUCB, term_features=lambda s, terms=slice(None): s.catalogue.term_features[terms].float()
+    ),
+    r"Mine.centre must give \[7, 6\] numbers, got \[7, 7\]": linear(
+        ConUCB, default_estimator=type("Odd", (OneLevel,), {"centre": lambda s, p, who, c: torch.ones(7, 7)})
+    ),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_a_wrong_hook_is_told_in_the_first_rounds(message):
+    world = small_world()
+    policy = WRONG[message](world.catalogue, 7)
+    with pytest.raises((ValueError, TypeError), match=message):
+        for _ in range(3):  # the third has questions
+            play_round(policy, world)
+
+
+class Hoarding(LinearBandit):
+    def __init__(self, catalogue, num_users, *, ridge=1.0, weight=1.0, seed=0):
+        super().__init__(catalogue, num_users, seed=seed)
+
+
+class Closed(LinearBandit):
+    def __init__(self, catalogue, num_users, *, seed=0):
+        super().__init__(catalogue, num_users, seed=seed)
+
+
+def build(base):
+    return hook(base)(small_world().catalogue, 7)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hook(Estimator), "Mine .*arm_level"),
+        (lambda: hook(Selection), "Mine .*scores"),
+        (lambda: hook(Schedule), "Mine .*total"),
+        (lambda: build(Bandit), "Mine .*learn"),
+        (
+            lambda: hook(Callback, on_ruond=None),
+            "Mine.on_ruond is not a hook; hooks are on_start, on_round, ",
+        ),
+        (
+            lambda: type("Mine", (ConversationMixin, Closed), {}),
+            "class Mine: Closed.__init__ must take ridge and weight, .* it takes self, catalogue, num_users, seed",
+        ),
+        (
+            lambda: type("Mine", (ConversationMixin, Hoarding), {})(small_world().catalogue, 7),
+            "Mine: the base must hand ridge=0.5 and weight=0.5 on to LinearBandit, which got 1.0 and 1.0",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_when_it_is_made(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+class Unfinished(Bandit):
+    def learn(self, context, arm, reward):
+        pass
+
+
+class UnfinishedRule(Selection):
+    pass
+
+
+def test_an_unfinished_class_in_a_config_is_told_what_it_lacks(tmp_path):
+    for key, name, message in (
+        ("policies.Con.class_path", "Unfinished", "Unfinished lacks .*scores.*which every Bandit has"),
+        (
+            "policies.Con.init_args.select",
+            "UnfinishedRule",
+            "UnfinishedRule lacks scores, which every Selection",
+        ),
+    ):
+        config = changed(key, f"tests.test_extending.{name}")
+        if name == "Unfinished":
+            del config["policies"]["Con"]["init_args"]
+        with pytest.raises(ConfigError, match=message):
+            load(write(tmp_path, config))
+
+
+def test_a_simulation_outside_a_job_has_no_folder(world):
+    assert Simulation(LinUCB(world.catalogue, 7), world, rounds=1).folder is None
