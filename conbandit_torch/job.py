@@ -80,7 +80,6 @@ def _play(
     checkpoints = folder / "checkpoints"
     saved = latest_checkpoint(checkpoints, processes)
     loggers = _loggers(experiment, folder, job, resuming=saved is not None) if processes.is_first else ()
-    checkpoint = Checkpoint(checkpoints, experiment.checkpoint_every)
     simulation = build(
         experiment, job, threads, *loggers, *callbacks, checkpoint, processes=processes, folder=folder
     )

@@ -248,7 +248,7 @@ def test_v_step_never_increases_the_error_when_many_answers_on_one_key_term_arri
 
     before = objective()
     residual = answer - (policy.term_features(term) * theta).sum(1)
-    policy._learn_hidden(policy._about_terms(term), theta, residual)
+    policy._learn_hidden(policy._about_terms, term, theta, residual)
     assert objective() < before
 
 
