@@ -80,9 +80,9 @@ def _play(
     checkpoints = folder / "checkpoints"
     saved = latest_checkpoint(checkpoints, processes)
     loggers = _loggers(experiment, folder, job, resuming=saved is not None) if processes.is_first else ()
-    simulation = build(
-        experiment, job, threads, *loggers, *callbacks, checkpoint, processes=processes, folder=folder
-    )
+    # The checkpoint last, so that it knows of what the others have written.
+    every = (*loggers, *callbacks, Checkpoint(checkpoints, experiment.checkpoint_every))
+    simulation = build(experiment, job, threads, *every, processes=processes, folder=folder)
     if saved is not None:
         simulation.restore(saved)
     with stop_on_signals(simulation.stop, may_insist=may_insist):
