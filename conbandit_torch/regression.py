@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +11,6 @@ from torch import Tensor, nn
 
 from conbandit_torch.records import EVERY_ROW, Index, rows_per_block
 from conbandit_torch.sharding import Processes
-
-_log = logging.getLogger(__name__)
 
 
 class NumericsError(ArithmeticError):
@@ -27,12 +24,13 @@ class RidgeRegression(nn.Module):
         M = ridge I + weight sum x x^T,  b = weight sum y x,
         theta = M^-1 (b + ridge centre).
 
-    The inverse is kept by the Sherman-Morrison formula, one rank-one step an observation. Rounding
-    errors of those steps add up, so after every `refresh_every` observations of a model its inverse
-    is computed anew from M, in float64, and likewise after an observation that would cost too many digits
-    (far larger than the ridge). This depends on the model's own data alone, hence not on who else is in
-    the batch. A matrix that is not positive definite any more is an error, and a precision that no longer
-    resolves the ridge a warning: neither is hidden.
+    The inverse is kept by the Sherman-Morrison formula, one rank-one step an observation, and `M^-1 b` by
+    the step that belongs to it, which corrects it by the error of its own prediction; solving for it would
+    cost float32 all digits once a user has seen the same few arms thousands of times. Rounding errors of
+    those steps add up, so after every `refresh_every` observations of a model its inverse is computed anew
+    from M, in float64, and likewise after an observation that would cost too many digits (far larger than
+    the ridge). This depends on the model's own data alone, hence not on who else is in the batch. A matrix
+    that is not positive definite any more is an error.
 
     Args:
         num_models: U, how many regressions.
@@ -46,6 +44,7 @@ class RidgeRegression(nn.Module):
     gram: Tensor  # [U, D, D] M
     inverse: Tensor  # [U, D, D] M^-1
     moment: Tensor  # [U, D] b
+    solution: Tensor  # [U, D] M^-1 b
     log_det: Tensor  # [U] log(det M / det(ridge I))
     count: Tensor  # [U] observations so far
 
@@ -75,24 +74,22 @@ class RidgeRegression(nn.Module):
         self.register_buffer("gram", (ridge * eye).repeat(num_models, 1, 1))
         self.register_buffer("inverse", (eye / ridge).repeat(num_models, 1, 1))
         self.register_buffer("moment", like.new_zeros(num_models, dim))
+        self.register_buffer("solution", like.new_zeros(num_models, dim))
         self.register_buffer("log_det", like.new_zeros(num_models))
         self.register_buffer("count", torch.zeros_like(self.log_det, dtype=torch.int64))
         self._calls_until_due = 0  # no model can be due for a refresh before that many updates
-        self._warned = False
 
     @property
     def dim(self) -> int:
         """`D`, the length of a feature vector."""
         return self.moment.shape[1]
 
-    def target(self, who: Index, centre: Tensor | None = None) -> Tensor:
-        """`b + ridge centre` [B, D], of which theta is the solution."""
-        moment = self.moment[who]
-        return moment if centre is None else moment + self.ridge * centre
-
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
-        return self.solve(who, self.target(who, centre)[:, None]).squeeze(1)
+        solution = self.solution[who]
+        if centre is None:
+            return solution
+        return solution + self.solve(who, self.ridge * centre[:, None]).squeeze(1)
 
     def solve(self, who: Index, vectors: Tensor) -> Tensor:
         """`M^-1 v` for n vectors a model: [B, n, D] -> [B, n, D]."""
@@ -117,6 +114,9 @@ class RidgeRegression(nn.Module):
             inverse = self.inverse[who]
             direction, gain = self._direction(inverse, features)
             self._check_gain(who, gain, features)
+        solution = self.solution[who]
+        surprise = targets - (features * solution).sum(1)  # [B]
+        self.solution[who] += (self.weight * surprise / gain)[:, None] * direction
         step = direction * (self.weight / gain).sqrt()[:, None]
         inverse.addcmul_(step[:, :, None], step[:, None, :], value=-1)  # Sherman-Morrison
         _store(self.inverse, who, inverse)
@@ -177,17 +177,19 @@ class RidgeRegression(nn.Module):
         """Forget everything that the models `who` [n] have seen."""
         eye = torch.eye(self.dim, dtype=self.gram.dtype, device=self.gram.device)
         self.gram[who], self.inverse[who] = self.ridge * eye, eye / self.ridge
-        for state in (self.moment, self.log_det, self.count):
+        for state in (self.moment, self.solution, self.log_det, self.count):
             state[who] = 0
 
     def refresh(self, who: Tensor) -> None:
-        """Exact inverses of the models `who` [n], from M."""
+        """Exact inverses, and solutions, of the models `who` [n], from M and b."""
         for block in who.split(1024):
             self._refresh(block)
 
     def _refresh(self, who: Tensor) -> None:
         factor = self._factor(self.gram, who)
         self.inverse[who] = torch.cholesky_inverse(factor).to(self.inverse)
+        moment = self.moment[who].double()[..., None]  # [n, D, 1]
+        self.solution[who] = torch.cholesky_solve(moment, factor).squeeze(2).to(self.solution)
         log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
         self.log_det[who] = log_det.to(self.log_det)
 
@@ -209,22 +211,14 @@ class RidgeRegression(nn.Module):
 
         M is summed in the state's precision, and sums of thousands of like terms lose what is small beside
         them, the ridge above all; a user who is shown the same few arms for ever makes such sums. Where that
-        error could reach a part in a thousand of M's smallest eigenvalue, the inverse, which the rank-one
-        steps keep to about `eps` a step, is the one to believe.
+        error could exceed a part in 100,000 of M's smallest eigenvalue, the inverse, which the rank-one steps
+        keep to about `eps` a step, is the one to believe.
         """
-        largest, inverse = (m[who].diagonal(dim1=1, dim2=2).amax(1) for m in (self.gram, self.inverse))
-        error = torch.finfo(self.gram.dtype).eps * largest * inverse * self.count[who].sqrt()
-        lost = who[error > 1e-3]
-        self.refresh(who[error <= 1e-3])
-        for block in lost.split(1024):
+        diagonals = (m.diagonal(dim1=1, dim2=2)[who].amax(1) for m in (self.gram, self.inverse))
+        error = torch.finfo(self.gram.dtype).eps * math.prod(diagonals) * self.count[who].sqrt()
+        self.refresh(who[error <= 1e-5])
+        for block in who[error > 1e-5].split(1024):
             self.gram[block] = torch.cholesky_inverse(self._factor(self.inverse, block)).to(self.gram)
-        if len(lost) and not self._warned:
-            self._warned = True
-            _log.warning(
-                "after %d observations of like features, %s hardly resolves the ridge of %g (model %d, and "
-                "perhaps others): its theta may be off by more than a percent; precision 64-true avoids this",
-                *(int(self.count[lost[0]]), self.gram.dtype, self.ridge, int(lost[0])),
-            )
 
     def _direction(self, inverse: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """`M^-1 x` [B, D] and `det M_new / det M` [B]."""

@@ -263,7 +263,7 @@ class LinearBandit(Bandit):
         features = self.checked_features(context)  # [B, A, D]
         solved = self.arm_model.solve(context.who, features)  # [B, A, D] M^-1 x
         bonus = self._fitting("bonus", self.bonus(context, features, solved), context.arms.shape)
-        return self._mean(context, solved) + bonus
+        return self._mean(context, features) + bonus
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Rank-one update of the users' regressions with the arms shown."""
@@ -282,7 +282,7 @@ class LinearBandit(Bandit):
         """[B, A] `x^T theta`."""
 
         def block_mean(block: Context) -> Tensor:
-            return self._mean(block, self.arm_model.solve(block.who, self.checked_features(block)))
+            return self._mean(block, self.checked_features(block))
 
         return context.map(block_mean, self.width(context))
 
@@ -302,10 +302,9 @@ class LinearBandit(Bandit):
         solved = self.arm_model.solve(block.who, features)
         return {"width/arm": weighted_norm(features, solved).mean()}
 
-    def _mean(self, context: Context, solved: Tensor) -> Tensor:
-        """`x^T theta` as `(M^-1 x)^T (b + ridge centre)`: theta itself is never formed. [B, A]."""
-        target = self.arm_model.target(context.who, self._checked_centre(context.who))
-        return dot(solved, target)
+    def _mean(self, context: Context, features: Tensor) -> Tensor:
+        """[B, A] `x^T theta`, from x [B, A, D]."""
+        return dot(features, self.theta(context.who))
 
     def _checked_centre(self, who: Index) -> Tensor | None:
         centre = self.centre(who)
