@@ -83,7 +83,7 @@ def write_checkpoint(folder: Path, state: SavedState) -> Path:
     unfinished.mkdir(parents=True)
     path = unfinished / _STATE
     save_file({name: tensor.contiguous() for name, tensor in state.tensors.items()}, path)
-    manifest = {"format": FORMAT, "round": state.round, "sha256": _digest(path)}
+    manifest = {"format": FORMAT, "round": state.round, "sha256": file_digest(path)}
     (unfinished / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     for written in (path, unfinished / _MANIFEST, unfinished):
         _sync(written)
@@ -124,7 +124,7 @@ def read_checkpoint(path: Path) -> SavedState:
             f"{path}: format {version}, and this version of conbandit_torch reads up to {FORMAT}: update it"
         )
     try:
-        if _digest(path / _STATE) != digest:
+        if file_digest(path / _STATE) != digest:
             raise CheckpointError(f"{path}: {_STATE} is damaged: its checksum is not the manifest's")
         return SavedState(number, load_file(path / _STATE))
     except OSError as error:
@@ -158,7 +158,8 @@ def fingerprint(tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's content."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(2**20):
