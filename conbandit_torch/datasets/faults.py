@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable
 from io import TextIOBase
@@ -34,6 +35,18 @@ def undecodable(lines: Iterable[bytes], encoding: str) -> str:
             line.decode(encoding)
         except UnicodeDecodeError as error:
             return f"line {number}: not text in {error.encoding} ({error.reason})"
+    return ""
+
+
+def uneven(lines: Iterable[str], separator: str, quotes: bool, width: int) -> str:
+    """The first line that has not `width` fields (pandas fills up what is missing); '' if all have."""
+    rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
+    try:
+        for row in rows:
+            if row and len(row) != width:
+                return f"line {rows.line_num}: expected {width} fields, got {len(row)}"
+    except csv.Error as error:
+        return f"line {rows.line_num}: {error}"
     return ""
 
 

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from conbandit_torch.datasets.base import DataError
-from conbandit_torch.datasets.faults import LARGEST, REAL, TEXT, first_fault, reworded, shown, undecodable
+from conbandit_torch.datasets.faults import (
+    LARGEST,
+    REAL,
+    TEXT,
+    first_fault,
+    reworded,
+    shown,
+    undecodable,
+    uneven,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,9 +106,12 @@ def read_table(
     kinds = columns | (optional or {})
     first = start = 2 if header else 1
     try:
-        with _opened(path) as (raw, advance), warnings.catch_warnings():
+        with (
+            _opened(path) as (raw, advance),
+            _Fields(raw, encoding, separator) as text,
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("error", pd.errors.ParserWarning)  # rows that are longer than the header
-            text = _Fields(raw, encoding, separator)
             types = defaultdict(lambda: TEXT, kinds)
             with pd.read_csv(text, dtype=types, **options) as pieces:
                 for piece in pieces:
@@ -116,17 +128,32 @@ def read_table(
     except DataError as error:
         raise DataError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
     except (ValueError, OverflowError, MemoryError, pd.errors.ParserWarning) as error:
-        with _opened(path) as (raw, _):
-            text = _Fields(raw, encoding, separator)
+        with _opened(path) as (raw, _), _Fields(raw, encoding, separator) as text:
             where = first_fault(text, kinds, {**options, "skip_blank_lines": False}, start)
         raise DataError(f"{path}: {where or reworded(error)}") from None
 
 
-def read_whole(path: Path, columns: dict[str, str], **options: Any) -> pd.DataFrame:
-    """The same at once, for tables of items."""
+def read_whole(
+    path: Path,
+    columns: dict[str, str],
+    *,
+    separator: str = ",",
+    header: bool = True,
+    quotes: bool = True,
+    encodings: tuple[str, ...] = UTF8,
+) -> pd.DataFrame:
+    """The same at once, for tables of items; lines with too few fields are refused here, of text too."""
     import pandas as pd
 
-    return pd.concat(list(read_table(path, columns, **options)), ignore_index=True)
+    options: dict[str, Any] = {"separator": separator, "header": header, "quotes": quotes}
+    pieces = read_table(path, columns, encodings=encodings, rows=2**14, **options)
+    table = pd.concat(list(pieces), ignore_index=True)
+    width = len(table.columns) - 1  # without `line`
+    with _opened(path) as (raw, _), _Fields(raw, _encoding(path, encodings), separator) as text:
+        fault = uneven(text.lines(), "\t" if separator == "::" else separator, quotes, width)
+    if fault:
+        raise DataError(f"{path}: {fault}")
+    return table
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -190,6 +217,14 @@ class _Fields(io.TextIOBase):
         if "\0" in data:
             raise DataError("NUL characters: this is no text file")
         return data
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
+
+    def lines(self) -> Iterator[str]:
+        """Line by line."""
+        return (line.replace("::", "\t") if self._double else line for line in self._text)
 
 
 @contextmanager

@@ -61,9 +61,7 @@ class MIND(Reader):
     def read(self) -> Dataset:
         """Everything, after the thresholds."""
         behaviours, news_file = self.files()
-        table = read_whole(
-            news_file, dict.fromkeys(_NEWS, TEXT), separator="\t", header=False, quotes=False, rows=2**14
-        )
+        table = read_whole(news_file, dict.fromkeys(_NEWS, TEXT), separator="\t", header=False, quotes=False)
         expect_distinct(news_file, "news", table, "news")
         news, users, events = Ids(table["news"]), Ids(), Events()
         terms = self._terms(news_file, table)
@@ -145,13 +143,10 @@ def _add(path: Path, piece: pd.DataFrame, users: Ids, news: Ids, events: Events)
     # The same news come again and again: look at each once.
     codes, distinct = pd.factorize(np.array([*chain.from_iterable(shown_news)], object))
     wrong = np.array([word[-2:] not in ("-0", "-1") for word in distinct], bool)
-    if wrong.any():
-        bad = np.zeros(len(piece), bool)
-        bad[row[wrong[codes]]] = True
-        expected = "news with clicks such as 'N1-0 N2-1' (a test set has none, and cannot be used)"
-        _refuse(path, piece, bad, "impressions", expected)
-    if not len(codes):
-        return
+    bad = lengths == 0
+    bad[row[wrong[codes]]] = True
+    expected = "news with clicks such as 'N1-0 N2-1' (a test set has none, and cannot be used)"
+    _refuse(path, piece, bad, "impressions", expected)
     items = np.array([news.find_one(word[:-2]) for word in distinct], np.int32)
     clicks = np.array([word[-1] == "1" for word in distinct], np.float32)
     seconds = times.to_numpy().astype("datetime64[s]").astype(np.int64)

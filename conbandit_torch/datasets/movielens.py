@@ -14,7 +14,7 @@ from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_l
 _NO_GENRE = {"", "(no genres listed)", "unknown"}
 _RATING = {"userId": WHOLE, "movieId": WHOLE, "rating": REAL, "timestamp": WHOLE}
 _MOVIE = {"movieId": WHOLE, "title": TEXT, "genres": TEXT}
-_TAG = {"userId": WHOLE, "movieId": WHOLE, "tag": TEXT}
+_TAG = {"userId": WHOLE, "movieId": WHOLE, "tag": TEXT, "timestamp": WHOLE}
 _YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4})?\)\s*$")
 
 
@@ -81,6 +81,7 @@ class MovieLens(Reader):
 
     def read(self) -> Dataset:
         """Everything, after the thresholds."""
+        self.files()  # that all are there is seen before the long reading
         form, counts = self._form(), dict[str, int]()
         movies, titles, genres = self._movies(form)
         users, events = Ids(), Events()
@@ -164,11 +165,8 @@ class MovieLens(Reader):
     def _tags(self, form: _Form, movies: Ids) -> tuple[Labels, int]:
         """Tags in small letters, and how many were given."""
         labels, number = Labels(), 0
-        columns = _TAG if form.header else _TAG | {"timestamp": WHOLE}
         path = need(self.path, form.tags)
-        for piece in read_table(
-            path, columns, separator=form.separator, header=form.header, quotes=form.header
-        ):
+        for piece in read_table(path, _TAG, separator=form.separator, header=form.header, quotes=form.header):
             number += len(piece)
             for movie, tag in zip(movies.find(piece["movieId"]).tolist(), piece["tag"], strict=True):
                 name = tag.strip().lower()

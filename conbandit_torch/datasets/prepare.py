@@ -97,7 +97,8 @@ def principal_components(data: Dataset, dim: int) -> Tensor:
     if dim > min(items - 1, columns):
         raise DataError(_too_many(dim, min(items - 1, columns), items, columns))
     solver = "arpack" if columns > _MOST_COLUMNS and dim < columns else "covariance_eigh"
-    pca = PCA(dim, svd_solver=solver, random_state=0).fit(side)
+    with np.errstate(invalid="ignore"):  # of items without any difference
+        pca = PCA(dim, svd_solver=solver, random_state=0).fit(side)
     # Variances of directions that the data do not have are rounding errors.
     rank = int((pca.explained_variance_ > 1e-10 * pca.explained_variance_[0]).sum())
     if rank < dim:

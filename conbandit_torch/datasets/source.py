@@ -148,7 +148,7 @@ class Source:
         item_kept = self._enough("item", min_item_feedback, item_counts)
         terms = hstack([matrix for _, matrix in self.terms], format="csr")
         named = np.asarray(terms.getnnz(axis=1)) > 0
-        counts["feedback on items that are not there (dropped)"] = int((~known).sum())
+        counts["feedback on other items (dropped)"] = int((~known).sum())
         counts["users with too little feedback (dropped)"] = int((~user_kept).sum())
         counts["items with too little feedback (dropped)"] = int((~item_kept).sum())
         counts["items without key-terms (dropped)"] = int((item_kept & ~named).sum())

@@ -11,7 +11,14 @@ import numpy as np
 
 from conbandit_torch.datasets.base import DataError, Dataset, Reader
 from conbandit_torch.datasets.faults import LARGEST, REAL, TEXT, WHOLE
-from conbandit_torch.datasets.files import expand, expect_columns, expect_distinct, need, read_table
+from conbandit_torch.datasets.files import (
+    expand,
+    expect_columns,
+    expect_distinct,
+    need,
+    read_table,
+    read_whole,
+)
 from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
@@ -76,11 +83,19 @@ class Table(Reader):
         import pandas as pd
 
         feedback_file, items_file = self.files()
-        pieces = list(_pieces(items_file, {"item": TEXT, "terms": TEXT}, {}))
-        table = pd.concat(pieces, ignore_index=True)
+        columns = {"item": TEXT, "terms": TEXT}
+        if items_file.suffix == ".parquet":
+            table = pd.concat(list(_parquet(items_file, columns, {})), ignore_index=True)
+        else:
+            table = read_whole(items_file, columns)
         expect_distinct(items_file, "item", table, "item")
         items, users, events = Ids(table["item"].tolist()), Ids(), Events()
-        for piece in _pieces(feedback_file, {"user": TEXT, "item": TEXT, "value": REAL}, {"time": WHOLE}):
+        columns, optional = {"user": TEXT, "item": TEXT, "value": REAL}, {"time": WHOLE}
+        if feedback_file.suffix == ".parquet":
+            pieces = _parquet(feedback_file, columns, optional)
+        else:
+            pieces = read_table(feedback_file, columns, optional=optional)
+        for piece in pieces:
             times = piece["time"] if "time" in piece else np.zeros(len(piece), np.int64)
             events.add(users.positions(piece["user"]), items.find(piece["item"]), piece["value"], times)
         terms = Labels()
@@ -124,14 +139,6 @@ def _side(table: pd.DataFrame) -> tuple[list[Any], dict[str, np.ndarray]]:
     return labels, numbers
 
 
-def _pieces(path: Path, columns: dict[str, str], optional: dict[str, str]) -> Iterator[pd.DataFrame]:
-    """The table in pieces, whatever its form."""
-    if path.suffix == ".parquet":
-        yield from _parquet(path, columns, optional)
-    else:
-        yield from read_table(path, columns, optional=optional)
-
-
 def _parquet(path: Path, columns: dict[str, str], optional: dict[str, str]) -> Iterator[pd.DataFrame]:
     """The same from Parquet; `line` is the row."""
     import pandas as pd
@@ -145,14 +152,15 @@ def _parquet(path: Path, columns: dict[str, str], optional: dict[str, str]) -> I
     try:
         with ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=2**18):
-                piece = batch.to_pandas()
+                # pandas' own remarks in the file, which may be damaged, are of no use here.
+                piece = batch.replace_schema_metadata(None).to_pandas()
                 expect_columns(path, piece, columns)
                 for name in piece.columns:
                     piece[name] = _converted(path, name, piece[name], kinds.get(str(name), TEXT), first)
                 piece.insert(0, "line", np.arange(first, first + len(piece)))
                 first += len(piece)
                 yield piece
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: no Parquet file, or a damaged one ({reason})") from None
     if first == 1:
