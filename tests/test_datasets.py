@@ -199,6 +199,13 @@ def test_a_users_own_text_may_be_anything(tmp_path):
     assert terms_of(data, "NA") == {"x", "y"} and data.titles[0] == 'A, "B"\nC'
 
 
+def test_a_column_may_have_any_name(tmp_path):
+    (tmp_path / "items.csv").write_text("item,terms,line,value\na,x,red,1\nb,x,blue,3\n")
+    (tmp_path / "feedback.csv").write_text("line,user,item,value\n7,1,a,1\n8,2,b,1\n")
+    data = Table(tmp_path).read()
+    assert side_of(data, "a") == {"x": 1, "line: red": 1, "value": -1} and not data.feedback.times.any()
+
+
 def test_variables_in_a_path_are_filled_in(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_DATA", str(tmp_path))
     written("table csv", tmp_path)

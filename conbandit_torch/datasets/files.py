@@ -32,6 +32,7 @@ from conbandit_torch.datasets.faults import (
 if TYPE_CHECKING:
     import pandas as pd
 
+LINE = "(line)"  # a column's name that no table has
 UTF8 = ("utf-8-sig",)  # with or without the mark that some programs put in front
 _ROWS = 2**18  # of a piece
 _SHOWN_FROM = 2**26  # bytes from which on progress is shown
@@ -77,7 +78,7 @@ def read_table(
     optional: dict[str, str] | None = None,
     rows: int = _ROWS,
 ) -> Iterator[pd.DataFrame]:
-    """A text table in pieces, with a first column `line`, where each row stands in the file.
+    """A text table in pieces, with a first column `LINE`: where each row stands (without blank lines).
 
     Args:
         path: the file; gzipped or not.
@@ -106,19 +107,14 @@ def read_table(
     kinds = columns | (optional or {})
     first = start = 2 if header else 1
     try:
-        with (
-            _opened(path) as (raw, advance),
-            _Fields(raw, encoding, separator) as text,
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows that are longer than the header
+        with _opened(path) as (raw, advance), _Fields(raw, encoding, separator) as text:
             types = defaultdict(lambda: TEXT, kinds)
             with pd.read_csv(text, dtype=types, **options) as pieces:
-                for piece in pieces:
+                for piece in _strictly(pieces):
                     if first == start:
                         expect_columns(path, piece, columns)
                     _check(piece, kinds)
-                    piece.insert(0, "line", np.arange(first, first + len(piece)))
+                    piece.insert(0, LINE, np.arange(first, first + len(piece)))
                     first += len(piece)
                     advance()
                     yield piece
@@ -131,6 +127,19 @@ def read_table(
         with _opened(path) as (raw, _), _Fields(raw, encoding, separator) as text:
             where = first_fault(text, kinds, {**options, "skip_blank_lines": False}, start)
         raise DataError(f"{path}: {where or reworded(error)}") from None
+
+
+def _strictly(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """The pieces; that rows are longer than the header, of which pandas only warns, is an error."""
+    import pandas as pd
+
+    while True:
+        with warnings.catch_warnings():  # not around `yield`, where others run
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            piece = next(pieces, None)
+        if piece is None:
+            return
+        yield piece
 
 
 def read_whole(
@@ -148,7 +157,7 @@ def read_whole(
     options: dict[str, Any] = {"separator": separator, "header": header, "quotes": quotes}
     pieces = read_table(path, columns, encodings=encodings, rows=2**14, **options)
     table = pd.concat(list(pieces), ignore_index=True)
-    width = len(table.columns) - 1  # without `line`
+    width = len(table.columns) - 1  # without `LINE`
     with _opened(path) as (raw, _), _Fields(raw, _encoding(path, encodings), separator) as text:
         fault = uneven(text.lines(), "\t" if separator == "::" else separator, quotes, width)
     if fault:
@@ -193,7 +202,7 @@ def expect_distinct(path: Path, kind: str, frame: pd.DataFrame, column: str) -> 
     again = frame[column].duplicated()
     if again.any():
         row = frame[again].iloc[0]
-        raise DataError(f"{path}: line {row['line']}: {kind} {shown(row[column])} is there a second time")
+        raise DataError(f"{path}: line {row[LINE]}: {kind} {shown(row[column])} is there a second time")
 
 
 class _Fields(io.TextIOBase):

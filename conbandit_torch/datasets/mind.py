@@ -12,7 +12,7 @@ import numpy as np
 
 from conbandit_torch.datasets.base import DataError, Dataset, Reader
 from conbandit_torch.datasets.faults import TEXT, shown
-from conbandit_torch.datasets.files import expand, expect_distinct, need, read_table, read_whole
+from conbandit_torch.datasets.files import LINE, expand, expect_distinct, need, read_table, read_whole
 from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class MIND(Reader):
         for item, name in enumerate(table["subcategory"]):
             if name.strip():
                 subcategories.add(item, f"subcategory: {name.strip()}")
-        for item, (line, text) in enumerate(zip(table["line"], table["title entities"], strict=True)):
+        for item, (line, text) in enumerate(zip(table[LINE], table["title entities"], strict=True)):
             own = _entities(path, line, text)
             names = own | names
             for entity in own:
@@ -157,5 +157,5 @@ def _refuse(path: Path, piece: pd.DataFrame, bad: np.ndarray, column: str, expec
     if bad.any():
         first = piece.iloc[int(np.flatnonzero(bad)[0])]
         raise DataError(
-            f"{path}: line {first['line']}: {column}: expected {expected}, got {shown(first[column])}"
+            f"{path}: line {first[LINE]}: {column}: expected {expected}, got {shown(first[column])}"
         )

@@ -12,6 +12,7 @@ import numpy as np
 from conbandit_torch.datasets.base import DataError, Dataset, Reader
 from conbandit_torch.datasets.faults import LARGEST, REAL, TEXT, WHOLE
 from conbandit_torch.datasets.files import (
+    LINE,
     expand,
     expect_columns,
     expect_distinct,
@@ -24,7 +25,7 @@ from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_l
 if TYPE_CHECKING:
     import pandas as pd
 
-_ITEM_COLUMNS = ("line", "item", "terms", "title")  # what is no side feature
+_ITEM_COLUMNS = (LINE, "item", "terms", "title")  # what is no side feature
 
 
 class Table(Reader):
@@ -140,7 +141,7 @@ def _side(table: pd.DataFrame) -> tuple[list[Any], dict[str, np.ndarray]]:
 
 
 def _parquet(path: Path, columns: dict[str, str], optional: dict[str, str]) -> Iterator[pd.DataFrame]:
-    """The same from Parquet; `line` is the row."""
+    """The same from Parquet; `LINE` is the row."""
     import pandas as pd
 
     if find_spec("pyarrow") is None:
@@ -157,14 +158,14 @@ def _parquet(path: Path, columns: dict[str, str], optional: dict[str, str]) -> I
                 expect_columns(path, piece, columns)
                 for name in piece.columns:
                     piece[name] = _converted(path, name, piece[name], kinds.get(str(name), TEXT), first)
-                piece.insert(0, "line", np.arange(first, first + len(piece)))
+                piece.insert(0, LINE, np.arange(first, first + len(piece)))
                 first += len(piece)
                 yield piece
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: no Parquet file, or a damaged one ({reason})") from None
     if first == 1:
-        yield pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in {"line": WHOLE, **columns}.items()})
+        yield pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in {LINE: WHOLE, **columns}.items()})
 
 
 def _converted(path: Path, name: str, values: pd.Series[Any], kind: str, first: int) -> pd.Series[Any]:
