@@ -39,6 +39,13 @@ from conbandit_torch.conversation.selection import (
     UpperConfidenceTerm,
 )
 from conbandit_torch.conversation.spanner import BarycentricSpanner
+from conbandit_torch.datasets.base import DataError, Prepared, Reader
+from conbandit_torch.datasets.lastfm import LastFM
+from conbandit_torch.datasets.mind import MIND
+from conbandit_torch.datasets.movielens import MovieLens
+from conbandit_torch.datasets.prepare import prepare
+from conbandit_torch.datasets.table import Table
+from conbandit_torch.datasets.yelp import Yelp
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.recorded import Recorded
 from conbandit_torch.environments.synthetic import Synthetic
@@ -48,6 +55,7 @@ from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Confidence, Lemma1, Lemma3, regret_bound
 
 __all__ = [
+    "MIND",
     "ArmCon",
     "ArmConversationMixin",
     "Bandit",
@@ -65,6 +73,7 @@ __all__ = [
     "Confidence",
     "Context",
     "ConversationMixin",
+    "DataError",
     "Environment",
     "EpsilonGreedy",
     "Estimator",
@@ -77,6 +86,7 @@ __all__ = [
     "HVarMRC",
     "HVarRS",
     "LargestConfidenceReduction",
+    "LastFM",
     "Lemma1",
     "Lemma3",
     "LinThompson",
@@ -86,13 +96,16 @@ __all__ = [
     "LogSchedule",
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
+    "MovieLens",
     "NoConversation",
     "OneLevel",
     "OptimalTerm",
     "Outcome",
+    "Prepared",
     "Question",
     "Random",
     "RandomTerm",
+    "Reader",
     "Recorded",
     "RidgeRegression",
     "Round",
@@ -100,12 +113,15 @@ __all__ = [
     "Selection",
     "Simulation",
     "Synthetic",
+    "Table",
     "TwoLevels",
     "UpperConfidenceTerm",
     "VarLCR",
     "VarMRC",
     "VarRS",
     "WhileUncertain",
+    "Yelp",
     "play_round",
+    "prepare",
     "regret_bound",
 ]

@@ -93,7 +93,7 @@ def write_checkpoint(folder: Path, state: SavedState, processes: Processes = ALO
     path = unfinished / _state_file(processes.rank)
     save_file({name: tensor.contiguous() for name, tensor in state.tensors.items()}, path)
     _sync(path)
-    digests = _gather_digests(_digest(path), processes)
+    digests = _gather_digests(file_digest(path), processes)
     if processes.is_first:
         manifest = {"format": FORMAT, "round": state.round, "sha256": digests[0], "others": digests[1:]}
         (unfinished / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
@@ -147,7 +147,7 @@ def read_checkpoint(path: Path, processes: Processes = ALONE) -> SavedState:
         )
     file = path / _state_file(processes.rank)
     try:
-        if _digest(file) != digests[processes.rank]:
+        if file_digest(file) != digests[processes.rank]:
             raise CheckpointError(f"{path}: {file.name} is damaged: its checksum is not the manifest's")
         return SavedState(number, load_file(file))
     except OSError as error:
@@ -190,7 +190,8 @@ def _gather_digests(digest: str, processes: Processes) -> list[str]:
     return [bytes(row).hex() for row in processes.gather(own)[0].tolist()]
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's content."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(2**20):

@@ -1,4 +1,4 @@
-"""The command line: conbandit run | resume | tune | report | plot."""
+"""The command line: conbandit run | resume | tune | report | plot | data."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+
+from conbandit_torch import data_cli
 
 if TYPE_CHECKING:
     from conbandit_torch.experiment import Experiment
@@ -83,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.add_argument("--baseline", metavar="NAME", help="compare with this policy (default: the first)")
     plot = commands.add_parser("plot", help="draw the curves of a results folder, as PNG and PDF")
     plot.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    data_cli.add_commands(commands)
     options, rest = parser.parse_known_args(arguments)
 
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
@@ -96,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _command(options: argparse.Namespace, rest: list[str], console: Console) -> int:
     # Imported here, so that --help does not wait for torch.
     from conbandit_torch.config_errors import ConfigError
+    from conbandit_torch.datasets.base import DataError
 
     try:
         if options.command in ("run", "tune"):
@@ -110,10 +114,13 @@ def _command(options: argparse.Namespace, rest: list[str], console: Console) -> 
             if rest:
                 raise ConfigError(f"unexpected argument {rest[0]!r}: a resumed experiment cannot be changed")
             return _resume(options, console)
+        if options.command == "data":
+            sys.path.insert(0, str(Path.cwd()))
+            return data_cli.run(options, _overrides(rest), _output())
         if rest:
             raise ConfigError(f"unexpected argument {rest[0]!r}")
         return {"report": _report, "plot": _plot}[options.command](options)
-    except ConfigError as error:
+    except (ConfigError, DataError) as error:
         problem = str(error)
     except OSError as error:
         problem = f"{error.filename or 'results'}: {error.strerror or error}"

@@ -106,6 +106,11 @@ def build_callbacks(experiment: Experiment) -> list[Callback]:
     ]
 
 
+def build_part(where: str, node: Any, base: type) -> Any:
+    """An object of a kind from its `class_path` and `init_args`; errors begin with `where`."""
+    return _instantiate(where, _part(where, node, base, set()), base, set(), {})
+
+
 def parse_seeds(value: Any) -> list[int]:
     """Seeds from `3`, `"0,1,2"`, `"0-9"` or a list of those."""
     seeds: list[int] = []

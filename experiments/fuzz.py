@@ -1,10 +1,11 @@
-"""Feeds mutated configs, recordings and checkpoints to the package, and counts what becomes of them.
+"""Feeds mutated configs, recordings, checkpoints and data to the package, and counts what becomes of them.
 
     python experiments/fuzz.py --inputs 10000 --seed 0 --out DIR
 
-A third each: config files (load, read the search space, build what is small), recordings (`Recorded`) and
-checkpoints (read and restore). Whatever comes in, it is accepted or it is refused with the one error that
-the package promises: `ConfigError`, `ValueError`, `CheckpointError`. Any other exception, ten seconds (of the
+A quarter each: config files (load, read the search space, build what is small), recordings (`Recorded`),
+checkpoints (read and restore) and real data (read and prepare). Whatever comes in, it is accepted or it is
+refused with the one error that the package promises: `ConfigError`, `ValueError`, `CheckpointError`,
+`DataError`. Any other exception, ten seconds (of the
 processor) without an end, and code of an input that was run are failures. Prints a table, and writes it to
 `DIR/fuzz.md`; of every sort of failure the first few inputs are kept in `DIR/failed`. The exit code is 1 if
 there are any.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import gzip
 import hashlib
 import io
 import json
@@ -42,9 +44,10 @@ import optuna.distributions  # noqa: F401 - imported before the first input: its
 import torch
 import yaml
 from safetensors.torch import save
+from small_sources import Small, small_sources
 
 import conbandit_torch
-from conbandit_torch import ConUCB, HConUCB, Recorded, Simulation, Synthetic
+from conbandit_torch import ConUCB, DataError, HConUCB, Recorded, Simulation, Synthetic, prepare
 from conbandit_torch.checkpoint import CheckpointError, SavedState, read_checkpoint, write_checkpoint
 from conbandit_torch.config import build_environment, build_policy, load, read
 from conbandit_torch.config_errors import ConfigError
@@ -688,6 +691,51 @@ def _simulation(name: str) -> Simulation:
     return Simulation(policy, world, rounds=ROUNDS, log_every=3)
 
 
+# Real data.
+
+
+class Sources:
+    """Small data in every format: the bytes of one of the files."""
+
+    refusal = DataError
+    mutations = {"bytes": 6, "digits": 4, "unzipped": 3, "files": 1, NOTHING: 1}  # noqa: RUF012
+
+    def __init__(self, exploded: Path) -> None:
+        self.sources = small_sources()
+        folder = exploded.parent / "good"
+        for source in self.sources.values():  # imports what reading needs: its seconds are not an input's
+            folder.mkdir()
+            _use_source(source, source.write(folder))
+            shutil.rmtree(folder)
+
+    def write(self, mutation: str, generator: random.Random, folder: Path) -> None:
+        """Write the files, and which format they are of."""
+        name = generator.choice(list(self.sources))
+        (folder / "format").write_text(name)
+        self.sources[name].write(folder)
+        path = folder / generator.choice(list(self.sources[name].files))
+        content = path.read_bytes()
+        if mutation == "files":
+            path.unlink()
+            if generator.random() < 0.5:
+                path.write_bytes(
+                    generator.choice((b"", b"\n", b"\xff\xfe", b"\x1f\x8b", content[:1], b"PAR1"))
+                )
+        elif mutation == "unzipped" and path.suffix == ".gz":
+            path.write_bytes(gzip.compress(edited(generator, gzip.decompress(content))))
+        elif mutation != NOTHING:
+            alphabet = b'0123456789.,:|-\t"\n{}[]eE' if mutation == "digits" else bytes(range(256))
+            path.write_bytes(edited(generator, content, alphabet))
+
+    def use(self, folder: Path) -> None:
+        """Read and prepare it."""
+        _use_source(self.sources[(folder / "format").read_text()], folder)
+
+
+def _use_source(source: Small, folder: Path) -> None:
+    prepare(source.reader(folder), dim=2, cache=folder / "cache").catalogue()
+
+
 # The loop.
 
 
@@ -762,6 +810,7 @@ def main() -> int:
         "configs": Configs,
         "recordings": Traces,
         "checkpoints": Checkpoints,
+        "data": Sources,
     }
     kinds = {name: make(exploded) for name, make in makers.items()}
     limit_memory()

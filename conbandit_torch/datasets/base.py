@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from conbandit_torch.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 class DataError(ValueError):
@@ -65,11 +67,15 @@ class Dataset:
 class Reader(ABC):
     """One source format.
 
+    What a reader does depends on its attributes and its files alone: a cache of the result goes by these.
+
     Attributes:
+        path: where the files are; not part of what is read.
         positive_from: feedback of at least this value is 1, other feedback 0.
         has_negatives: whether feedback below `positive_from` occurs; if not, unseen items stand in for it.
     """
 
+    path: Path
     positive_from: float = 1.0
     has_negatives: bool = True
 

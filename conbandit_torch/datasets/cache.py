@@ -1,0 +1,135 @@
+"""Prepared data on disk, under a key of all that they depend on: never stale, and damage is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+
+from conbandit_torch.checkpoint import file_digest, fingerprint
+from conbandit_torch.datasets.base import DataError, Prepared, Reader
+from conbandit_torch.datasets.files import expand
+
+FORMAT = 1  # to be raised with every change of the files' form, of reading or of preparation
+_NAMES = ("user_names", "item_names", "term_names")
+# As small as they can be: the large ones are of the length of the feedback.
+_STORED = {"users": torch.int32, "items": torch.int32, "clicks": torch.bool, "item_terms": torch.int32}
+_USED = {"users": torch.int64, "items": torch.int64, "clicks": torch.float64, "item_terms": torch.int64}
+_TENSORS = ("features", "item_terms", "theta", "users", "items", "clicks", "times")
+_log = logging.getLogger(__name__)
+
+
+def cache_folder(given: str | Path | None = None) -> Path:
+    """Where prepared data are kept."""
+    return expand(given or os.environ.get("CONBANDIT_CACHE") or "~/.cache/conbandit_torch")
+
+
+def cache_path(reader: Reader, parameters: dict[str, Any], cache: str | Path | None = None) -> Path:
+    """The file that holds, or would hold, the reader's data prepared with the parameters."""
+    return cache_folder(cache) / f"{type(reader).__name__}-{_key(reader, parameters)}.safetensors"
+
+
+def cached(
+    reader: Reader, parameters: dict[str, Any], cache: str | Path | None, make: Callable[[], Prepared]
+) -> Prepared:
+    """What the cache holds, or else what `make` gives, kept for the next time.
+
+    Args:
+        reader: where the data come from.
+        parameters: all that the preparation depends on besides.
+        cache: the folder; None: the usual one.
+        make: reads and prepares.
+    """
+    path = cache_path(reader, parameters, cache)
+    lock = FileLock(path.with_suffix(".lock"))
+    with _told(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()  # of several jobs one prepares, and the others wait
+    try:
+        prepared = _read(path) if path.exists() else None
+        if prepared is None:
+            prepared = make()
+            if cache_path(reader, parameters, cache) != path:
+                raise DataError(f"{reader.path}: its files were changed while they were read")
+            with _told(path.parent):
+                _write(path, prepared)
+    finally:
+        lock.release()
+    return prepared
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{folder}: the cache of prepared data cannot be used ({error.strerror or error}); "
+            "CONBANDIT_CACHE names another folder"
+        ) from None
+
+
+def _key(reader: Reader, parameters: dict[str, Any]) -> str:
+    """A digest of the files' content, the reader's class, its code and attributes, and the parameters."""
+    kind = type(reader)
+    code = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    about = {
+        "format": FORMAT,
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "code": _digest(Path(code)) if code else "",
+        "reader": {name: value for name, value in vars(reader).items() if name != "path"},
+        "positive_from": reader.positive_from,
+        "has_negatives": reader.has_negatives,
+        "files": [(path.name, _digest(path)) for path in reader.files()],
+        **parameters,
+    }
+    return hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode()).hexdigest()[:32]
+
+
+def _digest(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from None
+
+
+def _write(path: Path, prepared: Prepared) -> None:
+    from safetensors.torch import save_file
+
+    names = json.dumps({name: getattr(prepared, name) for name in _NAMES}).encode()
+    tensors = {name: getattr(prepared, name) for name in _TENSORS}
+    tensors = {name: tensor.to(_STORED.get(name, tensor.dtype)) for name, tensor in tensors.items()}
+    tensors["names"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
+    tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    unfinished = path.with_suffix(".part")  # nobody else's: the lock is ours
+    try:
+        save_file(tensors, unfinished, metadata={"fingerprint": fingerprint(tensors)})
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Prepared | None:
+    """What a file holds; None, and a warning, if it is damaged."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if (file.metadata() or {}).get("fingerprint") != fingerprint(tensors):
+                raise ValueError("its checksum is another")
+        names = json.loads(bytes(tensors.pop("names").numpy()))
+        used = {name: tensors[name].to(_USED.get(name, tensors[name].dtype)) for name in _TENSORS}
+        return Prepared(**used, **names)
+    except (SafetensorError, OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
+        _log.warning("%s is damaged (%s) and will be made anew", path, error)
+        return None

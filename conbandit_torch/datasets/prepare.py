@@ -1,0 +1,186 @@
+"""From a reader's data to features, clicks and true preferences, as in [Zhang20]; once, then from a cache."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conbandit_torch.datasets.base import DataError, Dataset, Feedback, Prepared, Reader
+from conbandit_torch.datasets.cache import cached
+from conbandit_torch.datasets.files import need_libraries
+from conbandit_torch.randomness import Stream
+from conbandit_torch.records import rows_per_block
+from conbandit_torch.regression import RidgeRegression
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+_MOST_COLUMNS = 2000  # up to which the covariance of side features is worked on as a whole
+
+
+def prepare(
+    reader: Reader,
+    *,
+    dim: int = 50,
+    ridge: float = 1.0,
+    seed: int = 0,
+    cache: str | Path | None = None,
+) -> Prepared:
+    """Data to run on.
+
+    Items' features are the first `dim` principal components of their side features, scaled to length 1;
+    feedback of at least `reader.positive_from` is 1, other feedback 0; where a source has no negatives, as
+    many items that the user has not met, drawn at random, are 0; a user's preferences are a ridge regression
+    on all of the user's feedback.
+
+    The result is kept on disk, and read from there the next time. It is made anew when anything that it
+    depends on has changed: the content of the source's files (not their dates), the reader, a parameter.
+
+    Args:
+        reader: where the data come from.
+        dim: D, length of a feature vector.
+        ridge: weight of the penalty on preferences.
+        seed: of the drawn negatives.
+        cache: folder of kept results; None: `CONBANDIT_CACHE`, or else `~/.cache/conbandit_torch`.
+    """
+    if dim < 1:
+        raise ValueError(f"dim must be at least 1, got {dim}")
+    if not (ridge > 0 and math.isfinite(ridge)):
+        raise ValueError(f"ridge must be above 0 and finite, got {ridge}")
+    parameters = {"dim": dim, "ridge": ridge, "seed": seed}
+    return cached(reader, parameters, cache, lambda: _prepare(reader, dim, ridge, seed))
+
+
+def _prepare(reader: Reader, dim: int, ridge: float, seed: int) -> Prepared:
+    need_libraries()
+    data = reader.read()
+    try:
+        features = principal_components(data, dim)
+    except DataError as error:
+        raise DataError(f"{reader.path}: {error}") from None
+    feedback = data.feedback
+    clicks = (feedback.values >= np.float32(reader.positive_from)).astype(np.float64)
+    if not reader.has_negatives:
+        feedback, clicks = with_unseen(feedback, len(data.users), len(data.items), seed)
+    users, items = (torch.from_numpy(ids.astype(np.int64)) for ids in (feedback.users, feedback.items))
+    graph = data.item_terms.tocoo()
+    return Prepared(
+        features=features,
+        item_terms=torch.from_numpy(np.stack((graph.row, graph.col)).astype(np.int64)),
+        theta=preferences(users, items, torch.from_numpy(clicks), features, len(data.users), ridge),
+        users=users,
+        items=items,
+        clicks=torch.from_numpy(clicks),
+        times=torch.from_numpy(feedback.times),
+        user_names=data.users.tolist(),
+        item_names=data.titles.tolist(),
+        term_names=data.terms.tolist(),
+    )
+
+
+def principal_components(data: Dataset, dim: int) -> Tensor:
+    """[N, D] float64: the first principal components of the side features, every row of length 1.
+
+    The side features stay sparse: their covariance is decomposed as a whole where it is small, and by
+    Arnoldi iteration on the implicitly centred matrix otherwise. A component's largest loading is positive,
+    so that its sign is determined.
+    """
+    from sklearn.decomposition import PCA
+
+    side: csr_matrix = data.side.astype(np.float64)
+    items, columns = side.shape
+    if dim > min(items - 1, columns):
+        raise DataError(_too_many(dim, min(items - 1, columns), items, columns))
+    solver = "arpack" if columns > _MOST_COLUMNS and dim < columns else "covariance_eigh"
+    with np.errstate(invalid="ignore"):  # of items without any difference
+        pca = PCA(dim, svd_solver=solver, random_state=0).fit(side)
+    # Variances of directions that the data do not have are rounding errors.
+    rank = int((pca.explained_variance_ > 1e-10 * pca.explained_variance_[0]).sum())
+    if rank < dim:
+        raise DataError(_too_many(dim, rank, items, columns))
+    axes = pca.components_.T  # [F, D]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(dim)])
+    scores = np.asarray(side @ axes - pca.mean_ @ axes)  # [N, D] centred
+    lengths = np.linalg.norm(scores, axis=1, keepdims=True)
+    lost = np.flatnonzero(lengths[:, 0] <= 1e-9 * lengths.max())
+    if len(lost):
+        raise DataError(
+            f"{len(lost)} items, such as {data.titles[lost[0]]!r}, have the mean's side "
+            f"features in all {dim} components, hence no direction: raise dim, or give more side features"
+        )
+    return torch.from_numpy(scores / lengths)
+
+
+def _too_many(dim: int, most: int, items: int, columns: int) -> str:
+    return (
+        f"dim={dim} is more than the {items} items with {columns} side features give: at most {most}; lower "
+        "dim, or keep more items, tags or other side features"
+    )
+
+
+def with_unseen(feedback: Feedback, num_users: int, num_items: int, seed: int) -> tuple[Feedback, np.ndarray]:
+    """The feedback, all of it 1, each user's drawn unseen items between it, and who clicked what [E]."""
+    after, drawn = draw_unseen(feedback, num_users, num_items, seed)
+    events = np.arange(len(feedback.users))
+    order = np.argsort(np.concatenate((events, after)), kind="stable")
+    joined = Feedback(
+        users=np.concatenate((feedback.users, feedback.users[after]))[order],
+        items=np.concatenate((feedback.items, drawn.astype(np.int32)))[order],
+        values=np.concatenate((feedback.values, np.zeros(len(after), np.float32)))[order],
+        times=np.concatenate((feedback.times, feedback.times[after]))[order],
+    )
+    return joined, (order < len(events)).astype(np.float64)
+
+
+def draw_unseen(
+    feedback: Feedback, num_users: int, num_items: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """For every user as many distinct items that the user has not met as ones that were met, or all left.
+
+    Returns:
+        [M] events that they are to follow, each the user's first with an item, and [M] the drawn items.
+    """
+    pairs = feedback.users.astype(np.int64) * num_items + feedback.items
+    pairs, first = np.unique(pairs, return_index=True)  # by user, then item
+    met = np.bincount(pairs // num_items, minlength=num_users)  # [U] items that each has met
+    items, starts = pairs % num_items, np.cumsum(met) - met
+    events = np.sort(first)
+    events = events[np.argsort(feedback.users[events], kind="stable")]  # by user, then time
+    stream = Stream(seed, "unseen items")
+    after, drawn = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for number in np.unique(met[met > 0]).tolist():  # users who have met equally many at once
+        count = min(number, num_items - number)
+        if count == 0:
+            continue
+        for users in torch.from_numpy(np.flatnonzero(met == number)).split(rows_per_block(4 * number)):
+            rows = starts[users.numpy()][:, None] + np.arange(number)  # [B, number] into the pairs
+            rank = stream.subsets(users, 0, count, num_items - number).contiguous()  # [B, count]
+            # The r-th item not met is r plus the number of met ones before it.
+            before = torch.from_numpy(items[rows] - np.arange(number))
+            drawn.append((rank + torch.searchsorted(before, rank, right=True)).numpy().ravel())
+            after.append(events[rows[:, :count]].ravel())
+    return np.concatenate(after), np.concatenate(drawn)
+
+
+def preferences(
+    users: Tensor, items: Tensor, clicks: Tensor, features: Tensor, num_users: int, ridge: float
+) -> Tensor:
+    """[U, D] every user's ridge regression on all of the user's events [E]."""
+    dim = features.shape[1]
+    order = users.argsort(stable=True)
+    counts = torch.bincount(users, minlength=num_users)
+    theta = features.new_empty(num_users, dim)
+    start = 0
+    # Some users at a time: a model has two D x D matrices.
+    for block in torch.arange(num_users).split(rows_per_block(2 * dim * dim)):
+        events = order[start : start + int(counts[block].sum())]
+        start += len(events)
+        model = RidgeRegression(len(block), dim, ridge, like=features)
+        model.rebuild(users[events] - block[0], features, items[events], clicks[events])
+        theta[block] = model.coefficients()
+    return theta
