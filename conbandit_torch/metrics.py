@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.records import Round
+from conbandit_torch.records import Round, all_finite
 
 
 @dataclass
@@ -96,12 +96,12 @@ class Metrics(nn.Module):
         """Count one round."""
         outcome = played.outcome
         regret, reward = outcome.regret[outcome.rows], outcome.reward[outcome.rows]
-        total = regret.sum(dtype=torch.float64)
-        self._sums[0] += total
-        self._sums[1] += total
-        seen = reward.isfinite()  # a policy that was told to skip bad feedback skips it here too
-        self._sums[2] += reward.where(seen, 0).sum(dtype=torch.float64)
-        self._sums[3] += seen.sum()
+        rows = torch.ones_like(reward)
+        # A policy that was told to skip bad feedback skips it here too; on a GPU looking would wait for it.
+        if reward.device.type != "cpu" or not all_finite(reward):
+            rows = reward.isfinite().to(reward)
+            reward = reward.where(rows > 0, 0)
+        self._sums[:4] += torch.stack((regret, regret, reward, rows)).sum(1, dtype=torch.float64)
         for question, _ in played.dialogue:
             self._sums[4] += len(question)
             if question.terms is not None:

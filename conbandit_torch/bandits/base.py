@@ -15,6 +15,7 @@ from conbandit_torch.records import (
     Context,
     Index,
     Question,
+    all_finite,
     expect_rows,
     expect_tensor,
     highest,
@@ -114,9 +115,9 @@ class Bandit(nn.Module, ABC):
 
     def finite(self, kind: str, values: Tensor, context: Context) -> Index:
         """Rows whose reward or answer [B] can be learned from; NaN and infinity are refused or skipped."""
-        finite = values.isfinite()
-        if bool(finite.all()):
+        if all_finite(values):
             return EVERY_ROW
+        finite = values.isfinite()
         row = int((~finite).nonzero()[0])
         user = int(context.users[row])
         if self.bad_feedback == "stop":
