@@ -39,7 +39,10 @@ from conbandit_torch.conversation.selection import (
 )
 from conbandit_torch.conversation.spanner import BarycentricSpanner
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.environments.generated import GeneratedLog
+from conbandit_torch.environments.ratings import Ratings
 from conbandit_torch.environments.recorded import Recorded
+from conbandit_torch.environments.replay import Replay
 from conbandit_torch.environments.synthetic import Synthetic
 from conbandit_torch.loop import Simulation, play_round
 from conbandit_torch.records import Context, Outcome, Question, Round
@@ -66,6 +69,7 @@ __all__ = [
     "Environment",
     "EpsilonGreedy",
     "Estimator",
+    "GeneratedLog",
     "Greedy",
     "HArmCon",
     "HConLinUCB",
@@ -91,7 +95,9 @@ __all__ = [
     "Question",
     "Random",
     "RandomTerm",
+    "Ratings",
     "Recorded",
+    "Replay",
     "RidgeRegression",
     "Round",
     "Schedule",

@@ -18,12 +18,14 @@ from conbandit_torch.callbacks import (
     MetricsFile,
     StoppedError,
     TensorBoard,
+    headline,
     summary_row,
 )
 from conbandit_torch.checkpoint import Checkpoint, fingerprint, latest_checkpoint
 from conbandit_torch.config import build_environment, build_policy
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.loop import Simulation
+from conbandit_torch.metrics import WINDOW
 from conbandit_torch.signals import stop_on_signals
 
 Job = tuple[str, int]
@@ -93,11 +95,16 @@ def _play(
     with stop_on_signals(simulation.stop, may_insist=may_insist):
         records = simulation.run()
     row = summary_row(*job, records[-1])
-    result = {
+    result: dict[str, Any] = {
         "users": simulation.environment.num_users,
         "summary": row,
         "fingerprint": fingerprint(simulation.policy.state_dict()),
     }
+    if simulation.environment.logged is not None:
+        result["log"] = simulation.environment.logged._asdict() | {
+            "window": WINDOW,
+            "ctr": simulation.metrics.windows(),
+        }
     write_at_once(folder / "result.json", json.dumps(result))
     shutil.rmtree(checkpoints, ignore_errors=True)
     (folder / "error.txt").unlink(missing_ok=True)
@@ -140,7 +147,7 @@ def describe(row: Row) -> str:
         return f"{job}: FAILED, {row['error']}"
     if "stopped" in row:
         return f"{job}: {row['stopped']}"
-    return f"{job}: regret {row['cumulative_regret']:.2f} per user, {row['seconds']:.1f} s"
+    return f"{job}: {headline(row)}, {row['seconds']:.1f} s"
 
 
 def write_at_once(path: Path, text: str) -> None:
