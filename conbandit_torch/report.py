@@ -24,6 +24,7 @@ class _Judged:
         digits: shown after the point.
         better: heading of the difference from the baseline.
         besides: heading of a column of its own.
+        effort: heading of what it took.
         meaning: for the notes.
     """
 
@@ -33,6 +34,7 @@ class _Judged:
     digits: int
     better: str
     besides: str
+    effort: str
     meaning: str
 
     def headings(self, baseline: str) -> list[str]:
@@ -45,12 +47,19 @@ class _Judged:
             "p",
             self.besides,
             "asked",
-            "us/user-round",
+            self.effort,
         ]
 
 
 _REGRET = _Judged(
-    "cumulative_regret", "regret", 1, 2, "less than", "theta error", "Regret: per user at the last round"
+    "cumulative_regret",
+    "regret",
+    1,
+    2,
+    "less than",
+    "theta error",
+    "us/user-round",
+    "Regret: per user at the last round",
 )
 _CTR = _Judged(
     "ctr",
@@ -59,6 +68,7 @@ _CTR = _Judged(
     4,
     "more than",
     "of random",
+    "counted",
     "CTR: clicks per counted event of the replayed log (of random: relative to the log's own, which is what "
     "picking at random earns)",
 )
@@ -112,7 +122,6 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
     for name in ranked:
         own = results[name]
         pair = (name, baseline) if ranked.index(name) < ranked.index(baseline) else (baseline, name)
-        seconds = np.mean([row["seconds"] for row in own.rows]) / (own.rounds[-1] * own.num_users)
         common = _common(own, base)
         gained = sign * (base.final(metric, common) - own.final(metric, common))
         lines.append(
@@ -125,7 +134,7 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
                 "-" if name == baseline else _p(p_values[pair]),
                 _besides(own),
                 _mean(own.final("questions"), ".1f"),
-                f"{seconds * 1e6:.1f}",
+                _effort(own),
             ]
         )
     order = _order(ranked, p_values, judged)
@@ -137,6 +146,14 @@ def _besides(own: PolicyResults) -> str:
     if own.clicks is None:
         return _mean(own.final("theta_error"), ".4f")
     return with_interval(own.final("ctr") / own.clicks.logged)
+
+
+def _effort(own: PolicyResults) -> str:
+    """Time per user and round or, where there is a log, the events that counted."""
+    if own.clicks is not None:
+        return _mean(own.final("counted"), ",.0f")
+    seconds = np.mean([row["seconds"] for row in own.rows]) / (own.rounds[-1] * own.num_users)
+    return f"{seconds * 1e6:.1f}"
 
 
 def _common(one: PolicyResults, other: PolicyResults) -> list[int]:

@@ -38,9 +38,12 @@ class GeneratedLog(Replay):
         hidden: how many of the features, drawn at random, policies do not see; answers know them.
         data_seed: seed of the world and of the log; None: `seed`.
         seed: seed of everything else (candidates, noise, which features are hidden).
+
+    Attributes:
+        truth: [U, D] the users' true preferences.
     """
 
-    _truth: Tensor  # [U, D]
+    truth: Tensor  # [U, D]
 
     def __init__(
         self,
@@ -75,15 +78,15 @@ class GeneratedLog(Replay):
             hidden=hidden,
             seed=seed,
         )
-        self.register_buffer("_truth", log.theta[self.source_users], persistent=False)
+        self.register_buffer("truth", log.theta[self.source_users], persistent=False)
 
     def expected(self, context: Context) -> Tensor:
         """[B, A] true probabilities of a click."""
 
         def block_mean(block: Context) -> Tensor:
-            return dot(look_up(self._world.arm_features, block.arms), self._truth[block.who])
+            return dot(look_up(self._world.arm_features, block.arms), self.truth[block.who])
 
-        return context.map(block_mean, context.arms.shape[1] * self._truth.shape[1]).clamp(0, 1)
+        return context.map(block_mean, context.arms.shape[1] * self.truth.shape[1]).clamp(0, 1)
 
 
 def generate_log(

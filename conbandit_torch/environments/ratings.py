@@ -28,7 +28,7 @@ class Ratings(Drawn):
         feedback: "linear" or "binary".
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see.
-        cache: a folder that keeps what was prepared; None: prepare every time.
+        cache: folder of what was prepared before; None: the usual one (see `prepare`).
         data_seed: seed of what `prepare` draws.
         seed: seed of everything else (visitors, pools, noise, which features are hidden).
     """
@@ -75,6 +75,6 @@ def as_prepared(
     """Prepared data, from a reader's if need be."""
     if isinstance(data, Prepared):
         return data
-    from conbandit_torch.datasets.prepare import prepare  # scikit-learn takes seconds to import
+    from conbandit_torch.datasets.prepare import prepare  # only readers need it
 
     return prepare(data, dim=dim, ridge=ridge, seed=seed, cache=cache)

@@ -56,7 +56,7 @@ class Replay(Simulated):
         answers: "linear", or "binary" for answers of 0 and 1.
         noise: standard deviation of linear answers' noise.
         hidden: how many of the features, drawn at random, policies do not see; answers know them.
-        cache: a folder that keeps what was prepared; None: prepare every time.
+        cache: folder of what was prepared before; None: the usual one (see `prepare`).
         data_seed: seed of what `prepare` draws.
         seed: seed of everything else (candidates, noise, which features are hidden).
 
