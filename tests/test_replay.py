@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from conbandit_torch import (
     ArmCon,
@@ -263,6 +264,16 @@ def test_a_runs_files_hold_its_click_through_rates(finished):
     assert float(windows[3]["of_random_high"]) == pytest.approx(mean + half, rel=1e-8)
 
 
+def test_tensorboard_shows_click_through_rates_and_no_regret(finished):
+    events = EventAccumulator(str(finished / "Con" / "seed0")).Reload()
+    tags = events.Tags()["scalars"]
+    assert {"ctr/cumulative", "ctr/counted", "ctr/window", "final/ctr"} <= set(tags)
+    assert not [tag for tag in tags if "regret" in tag]
+    table = rows(finished / "Con" / "seed0" / "metrics.csv")
+    shown = [point.value for point in events.Scalars("ctr/cumulative")]
+    np.testing.assert_allclose(shown, [float(row["ctr"]) for row in table], rtol=1e-6)
+
+
 def test_report_and_figures_of_a_replay(finished, capsys):
     assert main(["report", str(finished)]) == 0
     text = capsys.readouterr().out
@@ -285,7 +296,7 @@ def test_the_comparison_runs(tmp_path):
     assert (tmp_path / "report.md").exists() and (tmp_path / "plots" / "ctr.pdf").exists()
 
 
-def test_tuning_prefers_more_clicks(finished):
+def test_tuning_prefers_more_clicks():
     world = small_replay()
     record = Simulation(Random(world.catalogue, 5), world, rounds=world.length).run()[-1]
     assert record.loss == 1 - record.ctr
