@@ -47,7 +47,10 @@ from conbandit_torch.datasets.prepare import prepare
 from conbandit_torch.datasets.table import Table
 from conbandit_torch.datasets.yelp import Yelp
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.environments.generated import GeneratedLog
+from conbandit_torch.environments.ratings import Ratings
 from conbandit_torch.environments.recorded import Recorded
+from conbandit_torch.environments.replay import Replay
 from conbandit_torch.environments.synthetic import Synthetic
 from conbandit_torch.loop import Simulation, play_round
 from conbandit_torch.records import Context, Outcome, Question, Round
@@ -77,6 +80,7 @@ __all__ = [
     "Environment",
     "EpsilonGreedy",
     "Estimator",
+    "GeneratedLog",
     "Greedy",
     "HArmCon",
     "HConLinUCB",
@@ -105,8 +109,10 @@ __all__ = [
     "Question",
     "Random",
     "RandomTerm",
+    "Ratings",
     "Reader",
     "Recorded",
+    "Replay",
     "RidgeRegression",
     "Round",
     "Schedule",

@@ -77,6 +77,8 @@ class MetricsFile(Callback):
         "prediction_error",
         "questions",
         "effective_terms",
+        "counted",
+        "ctr",
         "seconds",
     )
 
@@ -108,6 +110,7 @@ class TensorBoard(Callback):
     """Logs the records to TensorBoard, through Lightning's logger.
 
     Tags: regret/cumulative, regret/instant, reward/mean, error/theta, error/prediction,
+    ctr/cumulative, ctr/window (the last full one), ctr/counted (when a log is replayed; no regret then),
     questions/per_user, questions/distinct_terms, questions/effective_terms, questions/top10_share,
     width/arm, width/term, width/hidden, hidden/last_change, hidden/refit_seconds, and whatever else the
     policy's `diagnostics` has; histograms questions/times_asked and hidden/features.
@@ -158,8 +161,10 @@ class TensorBoard(Callback):
                 writer.add_scalar(name, value, record.round)
 
     def on_end(self, simulation: Simulation) -> None:
-        """Log the hyper-parameters with the final regret, and close."""
-        final = {"final/cumulative_regret": simulation.records[-1].cumulative_regret}
+        """Log the hyper-parameters with the final regret or click-through rate, and close."""
+        last = simulation.records[-1]
+        final = {"final/cumulative_regret": last.cumulative_regret, "final/ctr": last.ctr}
+        final = {tag: value for tag, value in final.items() if value is not None}
         # run_name "." keeps them in this run instead of a new one beside it
         self._logger.experiment.add_hparams(self._hparams, final, run_name=".")
         self._logger.finalize("success")
@@ -217,7 +222,7 @@ class Forgiving(Callback):
 
 
 class ProgressBar(Callback):
-    """A line with the round, the regret so far and the speed.
+    """A line with the round, the regret or the click-through rate so far, and the speed.
 
     Args:
         bars: where the line appears; made by `progress_bars`.
@@ -233,7 +238,7 @@ class ProgressBar(Callback):
         """Show the line."""
         self._start, self._first = time.perf_counter(), simulation.round
         self._task = self._bars.add_task(
-            self._title, total=simulation.rounds, completed=simulation.round, regret="", speed=""
+            self._title, total=simulation.rounds, completed=simulation.round, outcome="", speed=""
         )
 
     def on_record(self, simulation: Simulation, record: Record) -> None:
@@ -242,7 +247,7 @@ class ProgressBar(Callback):
         self._bars.update(
             self._task,
             completed=record.round,
-            regret=f"regret {record.cumulative_regret:.1f}",
+            outcome=headline(vars(record)),
             speed=f"{speed:,.0f} rounds/s",
         )
 
@@ -257,11 +262,20 @@ def progress_bars(**kwargs: Any) -> Progress:
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("round {task.completed}/{task.total}"),
-        TextColumn("{task.fields[regret]}"),
+        TextColumn("{task.fields[outcome]}"),
         TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(),
         **kwargs,
     )
+
+
+def headline(values: Mapping[str, Any]) -> str:
+    """How a run went, from the values of a record or of a row of `summary.csv`."""
+    if values["cumulative_regret"] is not None:
+        return f"regret {values['cumulative_regret']:.2f} per user"
+    if values["ctr"] is None:
+        return "no event has counted"
+    return f"CTR {values['ctr']:.4f} of {values['counted']:,} events"
 
 
 def summary_row(policy: str, seed: int, record: Record) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from conbandit_torch.loop import Precision
 
 _GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
 _GIVEN_TO_ENVIRONMENTS = {"seed"}
-_RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv")  # names that a results folder needs itself
+# Names that a results folder needs itself.
+_RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv", "windows.csv")
 _REQUIRED = ("rounds", "environment", "policies")
 _MOST_VALUES = 100_000
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")

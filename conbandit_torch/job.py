@@ -18,12 +18,14 @@ from conbandit_torch.callbacks import (
     MetricsFile,
     StoppedError,
     TensorBoard,
+    headline,
     summary_row,
 )
 from conbandit_torch.checkpoint import Checkpoint, fingerprint, latest_checkpoint
 from conbandit_torch.config import build_callbacks, build_environment, build_policy
 from conbandit_torch.experiment import Experiment
 from conbandit_torch.loop import Simulation
+from conbandit_torch.metrics import WINDOW
 from conbandit_torch.sharding import ALONE, Processes
 from conbandit_torch.signals import stop_on_signals
 
@@ -91,6 +93,9 @@ def _play(
     state = fingerprint(simulation.policy.state_dict(), processes)
     if processes.is_first:
         result = {"users": simulation.metrics.num_users, "summary": row, "fingerprint": state}
+        if simulation.environment.logged is not None:
+            windows = {"window": WINDOW, "ctr": simulation.metrics.windows()}
+            result["log"] = simulation.environment.logged._asdict() | windows
         write_at_once(folder / "result.json", json.dumps(result))
         shutil.rmtree(checkpoints, ignore_errors=True)
         for errors in folder.glob("error*.txt"):  # of former attempts
@@ -156,7 +161,7 @@ def describe(row: Row) -> str:
         return f"{job}: FAILED, {row['error']}"
     if "stopped" in row:
         return f"{job}: {row['stopped']}"
-    return f"{job}: regret {row['cumulative_regret']:.2f} per user, {row['seconds']:.1f} s"
+    return f"{job}: {headline(row)}, {row['seconds']:.1f} s"
 
 
 def write_at_once(path: Path, text: str) -> None:

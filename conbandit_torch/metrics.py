@@ -20,8 +20,8 @@ class Record:
 
     Attributes:
         round: rounds played.
-        cumulative_regret: regret so far, mean per user (Eq. 1).
-        regret: regret per shown arm since the last record.
+        cumulative_regret: regret so far, mean per user (Eq. 1); None when a log is replayed.
+        regret: regret per shown arm since the last record; None when a log is replayed.
         reward: reward per shown arm since the last record.
         theta_error: mean over users of `|theta - theta_*|`.
         prediction_error: root mean square of `x^T theta - E[r]` over this round's candidates.
@@ -29,21 +29,34 @@ class Record:
         effective_terms: exponential of the entropy of the key-terms asked so far: K if all were asked
             alike, 1 if only one was.
         seconds: wall-clock time so far.
+        counted: events of a log that counted so far, over all users; None unless one is replayed.
+        ctr: share of clicks among them; None before the first.
         details: further tagged numbers; those with more than one value are for histograms. A simulation
             keeps them of its last record alone.
     """
 
     round: int
-    cumulative_regret: float
-    regret: float
+    cumulative_regret: float | None
+    regret: float | None
     reward: float
     theta_error: float | None
     prediction_error: float | None
     questions: float
     effective_terms: float | None = None
     seconds: float = 0.0
+    counted: int | None = None
+    ctr: float | None = None
     details: dict[str, Tensor] = field(default_factory=dict)
 
+    @property
+    def loss(self) -> float:
+        """What tuning minimises: the regret or, when a log is replayed, the share shown without a click."""
+        if self.cumulative_regret is not None:
+            return self.cumulative_regret
+        return 1.0 if self.ctr is None else 1.0 - self.ctr
+
+
+WINDOW = 500  # counted events in a window of the click-through rate, as in [Zhang20]
 
 _SAVED = tuple(f.name for f in fields(Record) if f.name != "details")
 
@@ -68,7 +81,8 @@ def records_from_tensor(saved: Tensor) -> list[Record]:
         values: dict[str, Any] = {
             name: None if isnan(value) else value for name, value in zip(_SAVED, row, strict=True)
         }
-        records.append(Record(**values | {"round": int(values["round"])}))
+        whole = {name: int(values[name]) for name in ("round", "counted") if values[name] is not None}
+        records.append(Record(**values | whole))
     return records
 
 
@@ -81,6 +95,8 @@ class Metrics(nn.Module):
 
     _sums: Tensor  # [5] regret so far; regret, reward and rows since the last record; questions so far
     _asked: Tensor  # [K] how often each key-term was asked
+    _counted: Tensor  # [] events of a log that counted, in the order of round and row
+    _clicks: Tensor  # [W] clicks in each WINDOW of them; empty unless a log is replayed
 
     def __init__(self, environment: Environment) -> None:
         super().__init__()
@@ -91,17 +107,26 @@ class Metrics(nn.Module):
         self.register_buffer("_sums", torch.zeros(5, dtype=torch.float64, device=device))
         asked = torch.zeros(environment.catalogue.num_terms, dtype=torch.int64, device=device)
         self.register_buffer("_asked", asked)
+        events = 0 if environment.logged is None else environment.logged.events
+        self.register_buffer("_counted", torch.zeros((), dtype=torch.int64, device=device))
+        clicks = torch.zeros(-(-events // WINDOW), dtype=torch.float64, device=device)
+        self.register_buffer("_clicks", clicks)
 
     def add(self, played: Round) -> None:
         """Count one round."""
         outcome = played.outcome
-        regret, reward = outcome.regret[outcome.rows], outcome.reward[outcome.rows]
+        reward = outcome.reward[outcome.rows]
+        regret = torch.zeros_like(reward) if outcome.regret is None else outcome.regret[outcome.rows]
         rows = torch.ones_like(reward)
         # A policy that was told to skip bad feedback skips it here too; on a GPU looking would wait for it.
         if reward.device.type != "cpu" or not all_finite(reward):
             rows = reward.isfinite().to(reward)
             reward = reward.where(rows > 0, 0)
         self._sums[:4] += torch.stack((regret, regret, reward, rows)).sum(1, dtype=torch.float64)
+        if len(self._clicks):
+            place = self._counted + torch.arange(len(reward), device=reward.device)
+            self._clicks.index_add_(0, place // WINDOW, reward.double())
+            self._counted += len(reward)
         for question, _ in played.dialogue:
             self._sums[4] += len(question)
             if question.terms is not None:
@@ -116,20 +141,43 @@ class Metrics(nn.Module):
         self._sums[1:4] = 0
         rows = max(rows, 1)
         concentration = self._concentration()
-        details = policy.diagnostics(played.context) | concentration
+        counted, ctr, clicked = self._click_through()
+        details = policy.diagnostics(played.context) | concentration | clicked
         if policy.bad_feedback == "skip":
             details["feedback/skipped"] = policy.skipped
         return Record(
             round=number,
-            cumulative_regret=total / self.num_users,
-            regret=regret / rows,
+            cumulative_regret=None if played.outcome.regret is None else total / self.num_users,
+            regret=None if played.outcome.regret is None else regret / rows,
             reward=reward / rows,
             theta_error=distance / users if users else None,
             prediction_error=sqrt(square / candidates) if candidates else None,
             questions=questions / self.num_users,
             effective_terms=float(concentration["questions/effective_terms"]) if concentration else None,
+            counted=counted,
+            ctr=ctr,
             details={tag: value.clone() for tag, value in details.items()},  # the state goes on changing
         )
+
+    def windows(self) -> list[float]:
+        """Click-through rate of every full window of counted events."""
+        full = int(self._counted) // WINDOW
+        rates: list[float] = (self._clicks[:full] / WINDOW).tolist()
+        return rates
+
+    def _click_through(self) -> tuple[int | None, float | None, dict[str, Tensor]]:
+        """Counted events and their click-through rate so far, and both as tagged numbers."""
+        if not len(self._clicks):
+            return None, None, {}
+        counted = int(self._counted)
+        tagged = {"ctr/counted": self._counted}
+        if not counted:
+            return counted, None, tagged
+        rate = self._clicks.sum() / counted
+        tagged["ctr/cumulative"] = rate
+        if counted >= WINDOW:
+            tagged["ctr/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
+        return counted, float(rate), tagged
 
     def _concentration(self) -> dict[str, Tensor]:
         """Which key-terms were asked, and how concentrated the questions are on few of them."""
@@ -156,10 +204,10 @@ def _theta_error(policy: Bandit, environment: Environment) -> Tensor | None:
 
 def _prediction_error(played: Round, policy: Bandit, environment: Environment) -> Tensor | None:
     """[2] sum over the candidates of the squared error, and the number of candidates."""
-    predicted = policy.predict(played.context)
-    if predicted is None:
+    predicted, expected = policy.predict(played.context), environment.expected(played.context)
+    if predicted is None or expected is None:
         return None
-    return _sum_and_number((predicted - environment.expected(played.context)).square())
+    return _sum_and_number((predicted - expected).square())
 
 
 def _sum_and_number(values: Tensor) -> Tensor:

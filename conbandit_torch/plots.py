@@ -38,6 +38,9 @@ def draw_all(results: dict[str, PolicyResults], folder: Path) -> list[Path]:
     """All figures; returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
+    if all(own.clicks is not None for own in results.values()):
+        _draw_clicks(results, folder, files)
+        return files
     with figure(folder / "regret", files) as axes:
         _curves(axes, results, "cumulative_regret", every=None)
         axes.set(ylabel="cumulative regret per user", ylim=(0, None))
@@ -47,8 +50,53 @@ def draw_all(results: dict[str, PolicyResults], folder: Path) -> list[Path]:
             _curves(axes, with_theta, "theta_error", every=50)
             axes.set(ylabel=r"$\|\theta_t - \theta_*\|$, mean over users", yscale="log")
     with figure(folder / "final_regret", files) as axes:
-        _bars(axes, results)
+        last = max(own.rounds[-1] for own in results.values())
+        _bars(axes, results, "cumulative_regret", ".1f")
+        axes.set(ylabel=f"cumulative regret per user at round {last}")
     return files
+
+
+def _draw_clicks(results: dict[str, PolicyResults], folder: Path, files: list[Path]) -> None:
+    """Click-through rate in windows, relative to the log's own and to the first policy's, and at the end."""
+    curves = {name: own.clicks.ctr for name, own in results.items() if own.clicks is not None}
+    if min(curve.shape[1] for curve in curves.values()):
+        with figure(folder / "ctr", files) as axes:
+            for name, own in results.items():
+                if own.clicks is not None:
+                    _windows(axes, name, own, own.clicks.ctr / own.clicks.logged[:, None])
+            axes.set(ylabel="CTR relative to picking at random")
+        first = next(iter(results))
+        with figure(folder / "ctr_of_first", files) as axes:
+            for name, own in results.items():
+                ratio = _relative(own, curves[name], results[first], curves[first])
+                if ratio.size:
+                    _windows(axes, name, own, ratio)
+            axes.set(ylabel=f"CTR relative to {first}")
+    with figure(folder / "final_ctr", files) as axes:
+        _bars(axes, results, "ctr", ".3f")
+        axes.set(ylabel="CTR of all counted events")
+
+
+def _relative(
+    own: PolicyResults, curve: np.ndarray, base: PolicyResults, base_curve: np.ndarray
+) -> np.ndarray:
+    """[S, W] ratios, of the seeds and windows that both have and in which the base had clicks."""
+    seeds = [seed for seed in own.seeds if seed in base.seeds]
+    shared = min(curve.shape[1], base_curve.shape[1])
+    above = curve[[own.seeds.index(seed) for seed in seeds], :shared]
+    below = base_curve[[base.seeds.index(seed) for seed in seeds], :shared]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: np.ndarray = above / below
+    return ratio
+
+
+def _windows(axes: Axes, name: str, own: PolicyResults, values: np.ndarray) -> None:
+    """Values [S, W] over counted events, at the windows' ends."""
+    assert own.clicks is not None  # the caller's promise, for the type checker
+    counted = own.clicks.window * np.arange(1, values.shape[1] + 1)
+    _band(axes, name, own, counted, values)
+    axes.set(xlabel=f"counted events, in windows of {own.clicks.window}", xlim=(0, None))
+    axes.legend(frameon=False, fontsize="small")
 
 
 def _curves(axes: Axes, results: dict[str, PolicyResults], metric: str, every: int | None) -> None:
@@ -56,24 +104,27 @@ def _curves(axes: Axes, results: dict[str, PolicyResults], metric: str, every: i
     for name, own in results.items():
         shown = np.ones(len(own.rounds), dtype=bool) if every is None else own.rounds % every == 0
         shown = shown if shown.any() else np.ones_like(shown)
-        mean, half = intervals(own.metrics[metric][:, shown])
-        look = style(name)
-        axes.plot(own.rounds[shown], mean, label=_label(name, own), markevery=0.1, markersize=4, **look)
-        if not np.isnan(half).any():
-            axes.fill_between(
-                own.rounds[shown], mean - half, mean + half, color=look["color"], alpha=0.15, linewidth=0
-            )
+        _band(axes, name, own, own.rounds[shown], own.metrics[metric][:, shown])
     axes.set(xlabel="round", xlim=(0, None))
     axes.legend(frameon=False, fontsize="small")
 
 
-def _bars(axes: Axes, results: dict[str, PolicyResults]) -> None:
+def _band(axes: Axes, name: str, own: PolicyResults, x: np.ndarray, values: np.ndarray) -> None:
+    """Mean of values [S, T] over seeds, with its interval as a band."""
+    mean, half = intervals(values)
+    look = style(name)
+    axes.plot(x, mean, label=_label(name, own), markevery=0.1, markersize=4, **look)
+    if not np.isnan(half).any():
+        axes.fill_between(x, mean - half, mean + half, color=look["color"], alpha=0.15, linewidth=0)
+
+
+def _bars(axes: Axes, results: dict[str, PolicyResults], metric: str, form: str) -> None:
     for position, (name, own) in enumerate(results.items()):
-        mean, half = intervals(own.final("cumulative_regret"))
+        mean, half = intervals(own.final(metric))
         error = None if np.isnan(half) else half
         axes.bar(position, mean, yerr=error, capsize=3, color=style(name)["color"], alpha=0.85, width=0.7)
         axes.annotate(
-            f"{mean:.1f}",
+            format(float(mean), form),
             (position, mean + (error or 0)),
             xytext=(0, 2),
             textcoords="offset points",
@@ -82,8 +133,6 @@ def _bars(axes: Axes, results: dict[str, PolicyResults]) -> None:
             fontsize="small",
         )
     axes.set_xticks(range(len(results)), [_label(*item) for item in results.items()], rotation=20, ha="right")
-    last = max(own.rounds[-1] for own in results.values())
-    axes.set(ylabel=f"cumulative regret per user at round {last}")
     axes.margins(y=0.1)
 
 

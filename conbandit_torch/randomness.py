@@ -88,6 +88,21 @@ class Stream:
         size = math.ceil(expected + 6 * math.sqrt(expected - count)) + 4
         return self._distinct(users, rounds, count, population, size)
 
+    def subsets_of(self, users: Tensor, rounds: Tensor | int, count: int, populations: Tensor) -> Tensor:
+        """[B, count] int64: `count` distinct members of 0 .. populations[b] - 1, in no particular order.
+
+        Floyd's algorithm (Bentley, Floyd 1987): all subsets are equally likely, and time and memory do not
+        grow with the populations, of which every row has its own; each must be at least `count`.
+        """
+        draws = self.uniform(users, rounds, count).T.contiguous()  # [count, B]: a step's are neighbours
+        chosen = torch.empty_like(draws, dtype=torch.int64)
+        for step in range(count):
+            last = populations - count + step  # [B] the largest member that this step may choose
+            drawn = (draws[step] * (last + 1)).long()
+            taken = (chosen[:step] == drawn).any(0)
+            chosen[step] = torch.where(taken, last, drawn)
+        return chosen.T
+
     def _distinct(
         self, users: Tensor, rounds: Tensor | int, count: int, population: int, size: int
     ) -> Tensor:

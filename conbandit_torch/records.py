@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -244,13 +245,26 @@ class Outcome:
 
     Attributes:
         reward: [B] feedback.
-        regret: [B] expected loss against the best candidate; for metrics, never for the policy.
+        regret: [B] expected loss against the best candidate; for metrics, never for the policy. None where
+            nobody knows it.
         rows: rows whose reward was really seen: all, except when replaying a log.
     """
 
     reward: Tensor
-    regret: Tensor
+    regret: Tensor | None
     rows: Index = field(default_factory=lambda: EVERY_ROW)
+
+
+class Logged(NamedTuple):
+    """The log that an environment replays.
+
+    Attributes:
+        events: how many events it has.
+        click_rate: their mean reward, which is what showing candidates at random would earn.
+    """
+
+    events: int
+    click_rate: float
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Compares policies: final regret with intervals, and paired tests over seeds."""
+"""Compares policies: final regret, or click-through rate, with intervals, and paired tests over seeds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,67 @@ from conbandit_torch.results import PolicyResults, pick, with_interval
 
 LEVEL = 0.05
 
-_HEADINGS = (
-    "policy",
-    "seeds",
+
+@dataclass(frozen=True)
+class _Judged:
+    """What policies are judged by.
+
+    Attributes:
+        metric: which metric, at the last round.
+        name: what it is called.
+        sign: 1 if less is better, -1 if more is.
+        digits: shown after the point.
+        better: heading of the difference from the baseline.
+        besides: heading of a column of its own.
+        effort: heading of what it took.
+        meaning: for the notes.
+    """
+
+    metric: str
+    name: str
+    sign: int
+    digits: int
+    better: str
+    besides: str
+    effort: str
+    meaning: str
+
+    def headings(self, baseline: str) -> list[str]:
+        return [
+            "policy",
+            "seeds",
+            self.name,
+            f"of {baseline}",
+            f"{self.better} {baseline}",
+            "p",
+            self.besides,
+            "asked",
+            self.effort,
+        ]
+
+
+_REGRET = _Judged(
+    "cumulative_regret",
     "regret",
-    "of {0}",
-    "less than {0}",
-    "p",
+    1,
+    2,
+    "less than",
     "theta error",
-    "asked",
     "us/user-round",
+    "Regret: per user at the last round",
 )
-_ONLY_IN_MARKDOWN = ("seeds", "less than {0}")
+_CTR = _Judged(
+    "ctr",
+    "CTR",
+    -1,
+    4,
+    "more than",
+    "of random",
+    "counted",
+    "CTR: clicks per counted event of the replayed log (of random: relative to the log's own, which is what "
+    "picking at random earns)",
+)
+_ONLY_IN_MARKDOWN = (1, 4)  # columns: seeds, and the difference from the baseline
 
 
 @dataclass(frozen=True)
@@ -45,7 +94,7 @@ class Report:
     def table(self) -> Table:
         """For the terminal: what fits into 80 columns."""
         table = Table()
-        shown = [number for number, heading in enumerate(_HEADINGS) if heading not in _ONLY_IN_MARKDOWN]
+        shown = [number for number in range(len(self.headings)) if number not in _ONLY_IN_MARKDOWN]
         for number in shown:
             words = self.headings[number].replace(" ", "\n", 1).replace("/", " per\n")
             table.add_column(words, justify="right" if number else "left", no_wrap=True)
@@ -64,30 +113,47 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
     """The report on `results`, relative to `baseline` (the first policy, if not given)."""
     baseline = next(iter(results)) if baseline is None else baseline
     base = pick(results, baseline, "--baseline")
-    ranked = sorted(results, key=lambda name: float(results[name].final("cumulative_regret").mean()))
-    p_values = _holm({pair: _paired_p(results, *pair) for pair in combinations(ranked, 2)})
+    judged = _REGRET if base.clicks is None else _CTR
+    metric, sign = judged.metric, judged.sign
+    ranked = sorted(results, key=lambda name: sign * float(results[name].final(metric).mean()))
+    p_values = _holm({pair: _paired_p(results, metric, *pair) for pair in combinations(ranked, 2)})
+    base_mean = float(base.final(metric).mean())
     lines = []
     for name in ranked:
         own = results[name]
         pair = (name, baseline) if ranked.index(name) < ranked.index(baseline) else (baseline, name)
-        base_regret = float(base.final("cumulative_regret").mean())
-        seconds = np.mean([row["seconds"] for row in own.rows]) / (own.rounds[-1] * own.num_users)
         common = _common(own, base)
-        saved = base.final("cumulative_regret", common) - own.final("cumulative_regret", common)
+        gained = sign * (base.final(metric, common) - own.final(metric, common))
         lines.append(
             [
                 name,
                 str(len(own.seeds)),
-                with_interval(own.final("cumulative_regret")),
-                f"{float(own.final('cumulative_regret').mean()) / base_regret:.1%}" if base_regret else "-",
-                "-" if name == baseline else with_interval(saved),
+                with_interval(own.final(metric), judged.digits),
+                f"{float(own.final(metric).mean()) / base_mean:.1%}" if base_mean else "-",
+                "-" if name == baseline else with_interval(gained, judged.digits),
                 "-" if name == baseline else _p(p_values[pair]),
-                _mean(own.final("theta_error"), ".4f"),
+                _besides(own),
                 _mean(own.final("questions"), ".1f"),
-                f"{seconds * 1e6:.1f}",
+                _effort(own),
             ]
         )
-    return Report([h.format(baseline) for h in _HEADINGS], lines, _order(ranked, p_values), _notes(results))
+    order = _order(ranked, p_values, judged)
+    return Report(judged.headings(baseline), lines, order, _notes(results, judged))
+
+
+def _besides(own: PolicyResults) -> str:
+    """The error of theta or, where there is a log, the click-through rate relative to the log's own."""
+    if own.clicks is None:
+        return _mean(own.final("theta_error"), ".4f")
+    return with_interval(own.final("ctr") / own.clicks.logged)
+
+
+def _effort(own: PolicyResults) -> str:
+    """Time per user and round or, where there is a log, the events that counted."""
+    if own.clicks is not None:
+        return _mean(own.final("counted"), ",.0f")
+    seconds = np.mean([row["seconds"] for row in own.rows]) / (own.rounds[-1] * own.num_users)
+    return f"{seconds * 1e6:.1f}"
 
 
 def _common(one: PolicyResults, other: PolicyResults) -> list[int]:
@@ -95,12 +161,12 @@ def _common(one: PolicyResults, other: PolicyResults) -> list[int]:
     return [seed for seed in one.seeds if seed in other.seeds]
 
 
-def _paired_p(results: dict[str, PolicyResults], one: str, other: str) -> float:
-    """Two-sided paired t test of the final regrets; NaN with fewer than two common seeds."""
+def _paired_p(results: dict[str, PolicyResults], metric: str, one: str, other: str) -> float:
+    """Two-sided paired t test of the metric's final values; NaN with fewer than two common seeds."""
     from scipy.stats import ttest_rel
 
     seeds = _common(results[one], results[other])
-    a, b = (results[name].final("cumulative_regret", seeds) for name in (one, other))
+    a, b = (results[name].final(metric, seeds) for name in (one, other))
     if len(seeds) < 2:
         return float("nan")
     if np.ptp(a - b) <= 1e-12 * np.abs(a).max():  # the test divides by this spread
@@ -118,19 +184,23 @@ def _holm(p_values: dict[tuple[str, str], float]) -> dict[tuple[str, str], float
     return corrected
 
 
-def _order(ranked: list[str], p_values: dict[tuple[str, str], float]) -> str:
-    """The policies by regret, with `<` where neighbours are separated and `~` where they are not."""
+def _order(ranked: list[str], p_values: dict[tuple[str, str], float], judged: _Judged) -> str:
+    """The policies, best first, with `<` or `>` where neighbours are separated and `~` where they are not."""
     text = ranked[0]
     for better, worse in pairwise(ranked):
-        text += f" {'<' if p_values[better, worse] < LEVEL else '~'} {worse}"
-    return f"Order by regret: {text}"
+        text += f" {_apart(judged) if p_values[better, worse] < LEVEL else '~'} {worse}"
+    return f"Order by {judged.name}: {text}"
 
 
-def _notes(results: dict[str, PolicyResults]) -> str:
+def _apart(judged: _Judged) -> str:
+    return "<" if judged.sign > 0 else ">"
+
+
+def _notes(results: dict[str, PolicyResults], judged: _Judged) -> str:
     notes = [
-        f"`<`: the regrets differ (paired t test over seeds, Holm-corrected over all pairs, p < {LEVEL}); "
-        "`~`: these seeds do not separate the two.",
-        "Regret: per user at the last round, with its 95 % t interval over seeds. p: against the baseline.",
+        f"`{_apart(judged)}`: the {judged.name}s differ (paired t test over seeds, Holm-corrected over all "
+        f"pairs, p < {LEVEL}); `~`: these seeds do not separate the two.",
+        f"{judged.meaning}, with its 95 % t interval over seeds. p: against the baseline.",
     ]
     single = [name for name, own in results.items() if len(own.seeds) < 2]
     if single:

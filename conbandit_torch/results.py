@@ -19,6 +19,21 @@ METRICS = tuple(name for name in MetricsFile.columns if name not in ("round", "s
 
 
 @dataclass(frozen=True)
+class Clicks:
+    """What replay of a log earned.
+
+    Attributes:
+        ctr: [S, W] click-through rate in every full window, as many windows as every seed has.
+        window: counted events in a window.
+        logged: [S] click-through rate of the log, which is that of a policy that picks at random.
+    """
+
+    ctr: np.ndarray
+    window: int
+    logged: np.ndarray
+
+
+@dataclass(frozen=True)
 class PolicyResults:
     """What one policy did.
 
@@ -28,6 +43,7 @@ class PolicyResults:
         rounds: [T] rounds at which metrics were recorded.
         metrics: [S, T] by name; NaN where a policy has no such number.
         num_users: U, for times per user.
+        clicks: what replay earned; None: no log was replayed.
     """
 
     seeds: list[int]
@@ -35,6 +51,7 @@ class PolicyResults:
     rounds: np.ndarray
     metrics: dict[str, np.ndarray]
     num_users: int
+    clicks: Clicks | None = None
 
     def final(self, metric: str, seeds: list[int] | None = None) -> np.ndarray:
         """[S] the metric at the end, of all seeds or of those given."""
@@ -80,12 +97,12 @@ def intervals(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.n
     return mean, half
 
 
-def with_interval(values: np.ndarray) -> str:
+def with_interval(values: np.ndarray, digits: int = 2) -> str:
     """Mean of values [S] with its interval, for people; without one if there are fewer than two."""
-    if not len(values):
+    if not len(values) or np.isnan(values).any():
         return "-"
     mean, half = intervals(values)
-    return f"{mean:.2f}" if np.isnan(half) else f"{mean:.2f} ± {half:.2f}"
+    return f"{mean:.{digits}f}" if np.isnan(half) else f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
 def _read_policy(folders: list[Path]) -> PolicyResults:
@@ -108,6 +125,16 @@ def _read_policy(folders: list[Path]) -> PolicyResults:
             for name in METRICS
         },
         num_users=finished[0]["users"],
+        clicks=_clicks([result["log"] for result in finished]) if "log" in finished[0] else None,
+    )
+
+
+def _clicks(logs: list[dict[str, Any]]) -> Clicks:
+    shortest = min(len(log["ctr"]) for log in logs)
+    return Clicks(
+        ctr=np.array([log["ctr"][:shortest] for log in logs]).reshape(len(logs), shortest),
+        window=logs[0]["window"],
+        logged=np.array([log["click_rate"] for log in logs]),
     )
 
 

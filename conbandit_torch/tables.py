@@ -16,20 +16,23 @@ if TYPE_CHECKING:
 
 
 def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
-    """The policies' means over seeds, with 95 % t intervals of the regret."""
+    """The policies' means over seeds, with 95 % t intervals of the regret, or of the click-through rate."""
     rows = [row for row in rows if "error" not in row and "stopped" not in row]
     seeds = len(experiment.seeds)
     over = f"mean of {seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
     table = Table(title=f"After {experiment.rounds:,} rounds ({over})")
     first = next(iter(experiment.policies))
+    replayed = any(row["cumulative_regret"] is None for row in rows)
+    metric, heading, digits = ("ctr", "CTR", 4) if replayed else ("cumulative_regret", "regret\nper user", 2)
     # In a narrow terminal names are broken, numbers never.
     table.add_column("policy", overflow="fold")
-    for heading in ("regret\nper user", f"of\n{first}", "theta\nerror", "predict.\nerror", "asked", "time"):
-        table.add_column(heading, justify="right", no_wrap=first not in heading, overflow="fold")
-    regrets = {
-        name: [r["cumulative_regret"] for r in rows if r["policy"] == name] for name in experiment.policies
+    for words in (heading, f"of\n{first}", "theta\nerror", "predict.\nerror", "asked", "time"):
+        table.add_column(words, justify="right", no_wrap=first not in words, overflow="fold")
+    finals = {
+        name: [np.nan if r[metric] is None else r[metric] for r in rows if r["policy"] == name]
+        for name in experiment.policies
     }
-    baseline = fmean(regrets[first]) if regrets[first] else 0.0
+    baseline = fmean(finals[first]) if finals[first] else 0.0
     for name in experiment.policies:
         own = [row for row in rows if row["policy"] == name]
         if not own:
@@ -37,8 +40,8 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
             continue
         table.add_row(
             name,
-            with_interval(np.array(regrets[name])),
-            f"{fmean(regrets[name]) / baseline:.0%}" if baseline else "-",
+            with_interval(np.array(finals[name]), digits),
+            f"{fmean(finals[name]) / baseline:.0%}" if baseline else "-",
             _mean(own, "theta_error", ".4f"),
             _mean(own, "prediction_error", ".4f"),
             _mean(own, "questions", ".1f"),

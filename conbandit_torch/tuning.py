@@ -152,14 +152,14 @@ def _ask(
 
 
 def _evaluate(tuning: Tuning, threads: int, trial: tuple[int, Parameters]) -> list[float] | str:
-    """Final regrets of the seeds, or what was wrong."""
+    """Final losses of the seeds (regrets, as a rule), or what was wrong."""
     try:
         experiment = resolve(tuning.trial(trial[1]), tuning.source)
         check(experiment)
         records = [build(experiment, job, threads).run()[-1] for job in experiment.jobs()]
     except Exception as error:  # whatever it is, the other trials go on
         return f"{type(error).__name__}: {error}"
-    return [record.cumulative_regret for record in records]
+    return [record.loss for record in records]
 
 
 def _describe(tuning: Tuning, study: Study, number: int, problem: str) -> str:

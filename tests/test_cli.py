@@ -37,6 +37,8 @@ def test_run_writes_what_it_promises(tmp_path, capsys):
                 "prediction_error",
                 "questions",
                 "effective_terms",
+                "counted",
+                "ctr",
                 "seconds",
             ]
             assert [row["round"] for row in metrics] == ["5", "10", "12"]
@@ -54,6 +56,8 @@ def test_run_writes_what_it_promises(tmp_path, capsys):
         "prediction_error",
         "questions",
         "effective_terms",
+        "counted",
+        "ctr",
         "seconds",
     ]
     assert [(row["policy"], row["seed"]) for row in summary] == [

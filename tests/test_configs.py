@@ -1,5 +1,7 @@
 """Every config of the repository runs, and the paper's gives the paper's order."""
 
+import os
+from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -21,10 +23,22 @@ def final_regret(config, out, *arguments):
     }
 
 
+def data_of(path):
+    """Where a config's data are; None if it makes its own."""
+    data = yaml.safe_load(path.read_text())["environment"]["init_args"].get("data")
+    return None if data is None else Path(os.path.expandvars(data["init_args"]["path"]))
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_every_config_runs(path, tmp_path):
-    final = final_regret(path, tmp_path / "out", "--rounds", "9", "--seeds", "0")
-    assert [name for name, _ in final] == list(load(path).policies)
+    """Those on real data only where $CONBANDIT_DATA has them; without, they are read."""
+    if data_of(path) is not None:
+    policies = list(load(path).policies)
+    if data_of(path) is not None and not data_of(path).is_dir():
+        pytest.skip("read, but not run: its data are not in $CONBANDIT_DATA")
+    out = tmp_path / "out"
+    assert main(["run", str(path), "--out", str(out), "--rounds", "9", "--seeds", "0"]) == 0
+    assert [row["policy"] for row in rows(out / "summary.csv")] == policies
 
 
 def test_quickstart_shows_the_gap(tmp_path):

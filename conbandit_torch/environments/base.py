@@ -11,7 +11,16 @@ from torch import Tensor, nn
 
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Index, Outcome, Question, expect_rows, look_up, rows_per_block
+from conbandit_torch.records import (
+    Context,
+    Index,
+    Logged,
+    Outcome,
+    Question,
+    expect_rows,
+    look_up,
+    rows_per_block,
+)
 from conbandit_torch.regression import dot
 from conbandit_torch.sharding import ALONE, Processes
 
@@ -27,11 +36,13 @@ class Environment(nn.Module, ABC):
         length: rounds that can be played; None: any number.
         processes: over which users are split.
         first_user: id of this process's first user among all.
+        logged: the log that is replayed; None: there is none, and every reward is seen.
     """
 
     catalogue: Catalogue
     num_users: int
     length: int | None = None
+    logged: Logged | None = None
     processes: Processes = ALONE
     first_user = 0
 
@@ -56,8 +67,8 @@ class Environment(nn.Module, ABC):
         """What comes of showing the arms at positions `arm` [B]; ends the round."""
 
     @abstractmethod
-    def expected(self, context: Context) -> Tensor:
-        """[B, A] true expected rewards of the candidates, for metrics."""
+    def expected(self, context: Context) -> Tensor | None:
+        """[B, A] true expected rewards of the candidates, for metrics; None where nobody knows them."""
 
     def preferences(self) -> Tensor | None:
         """[U, D] true parameters, for metrics; None where a policy cannot identify them."""
@@ -159,7 +170,7 @@ class Simulated(Environment):
         expect_rows("question", question.about, len(asked))
         rounds = self.rounds[asked.who]
         if question.positions is not None:
-            mean = self.expected(asked.pick(question.positions)).squeeze(1)
+            mean = self.arm_mean(asked.pick(question.positions)).squeeze(1)
             return self._respond(mean, self.arm_noise(asked.users, rounds))
         assert question.terms is not None  # a Question's promise, for the type checker
         mean = self._term_mean(asked.who, question.terms)
@@ -168,13 +179,17 @@ class Simulated(Environment):
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
         expect_rows("arm", arm, len(context))
-        means = self.expected(context)  # [B, A]
+        means = self.arm_mean(context)  # [B, A]
         mean = means.gather(1, arm[:, None]).squeeze(1)
         noise = self.arm_noise(context.users, self.rounds[context.who])
         self.rounds[context.who] += 1
         return Outcome(self._respond(mean, noise), regret=means.amax(1) - mean)  # Eq. 1
 
-    def expected(self, context: Context) -> Tensor:
+    def expected(self, context: Context) -> Tensor | None:
+        """[B, A] what rewards are drawn around."""
+        return self.arm_mean(context)
+
+    def arm_mean(self, context: Context) -> Tensor:
         """[B, A] `x^T theta` (Eq. 2), clipped to [0, 1] if feedback is binary (Eq. 5)."""
 
         def block_mean(block: Context) -> Tensor:

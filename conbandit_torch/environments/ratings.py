@@ -1,0 +1,80 @@
+"""Simulation on real items and users, whose preferences were fitted to what they did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.environments.base import Drawn, Feedback
+
+
+class Ratings(Drawn):
+    """Users and items of a real source; rewards and answers by the users' fitted preferences.
+
+    Rule: features are the source's, reduced to `dim`; theta of a user is a ridge regression on all their
+    feedback (see `prepare`), and counts as the truth from then on, as in [Zhang20], Section 5.
+    Symbols: as in `Synthetic`.
+    Differs: nothing known; the paper prints no ridge.
+
+    Args:
+        data: a reader of the source, or what `prepare` made of it.
+        users: so many, those with the most feedback; None: all.
+        dim: D, features to reduce the source's to; not used with prepared data.
+        ridge: weight of the penalty `|theta|^2` in the fit; not used with prepared data.
+        pool: candidates per user and round, drawn without replacement.
+        noise: standard deviation of the rewards' and answers' noise.
+        feedback: "linear" or "binary".
+        users_per_round: how many users come each round; None: all.
+        hidden: how many of the features, drawn at random, policies do not see.
+        cache: folder of what was prepared before; None: the usual one (see `prepare`).
+        data_seed: seed of what `prepare` draws.
+        seed: seed of everything else (visitors, pools, noise, which features are hidden).
+    """
+
+    def __init__(
+        self,
+        data: Reader | Prepared,
+        *,
+        users: int | None = None,
+        dim: int = 50,
+        ridge: float = 1.0,
+        pool: int = 50,
+        noise: float = 0.1,
+        feedback: Feedback = "linear",
+        users_per_round: int | None = None,
+        hidden: int = 0,
+        cache: str | Path | None = None,
+        data_seed: int = 0,
+        seed: int = 0,
+    ) -> None:
+        prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed)
+        known = len(prepared.theta)
+        if users is not None and not 1 <= users <= known:
+            raise ValueError(f"users must be from 1 to the {known} users of the data, got {users}")
+        events = torch.bincount(prepared.users, minlength=known)
+        kept = events.argsort(descending=True, stable=True)[:users].sort().values
+        super().__init__(
+            prepared.catalogue(),
+            prepared.theta[kept].to(prepared.features.dtype),
+            pool=pool,
+            noise=noise,
+            feedback=feedback,
+            users_per_round=users_per_round,
+            hidden=hidden,
+            split_seed=seed,
+            seed=seed,
+        )
+        self.user_names = [prepared.user_names[user] for user in kept.tolist()]
+
+
+def as_prepared(
+    data: Reader | Prepared, *, dim: int, ridge: float, cache: str | Path | None, seed: int
+) -> Prepared:
+    """Prepared data, from a reader's if need be."""
+    if isinstance(data, Prepared):
+        return data
+    from conbandit_torch.datasets.prepare import prepare  # only readers need it
+
+    return prepare(data, dim=dim, ridge=ridge, seed=seed, cache=cache)

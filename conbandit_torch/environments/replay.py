@@ -1,0 +1,308 @@
+"""Replay of a log of clicks: what policies would have earned, without asking anybody again."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.environments.base import Environment, Feedback, Simulated
+from conbandit_torch.environments.ratings import as_prepared
+from conbandit_torch.randomness import Stream
+from conbandit_torch.records import Context, Logged, Outcome, expect_rows, look_up, rows_per_block
+from conbandit_torch.sharding import Processes
+
+_log = logging.getLogger(__name__)
+
+
+class Replay(Simulated):
+    """The offline protocol of Li et al. (WSDM 2011), as [Zhang20] use it.
+
+    Rule: an event of the log offers the item that was served and `pool - 1` others with which the same user
+    had to do, in random order. If the policy picks the served item, it learns the logged click and the event
+    counts; if not, the event is as if it had never been. Every round of the environment presents to every
+    user who has events left their next one. The first `fit_share` of a user's events are not replayed: a
+    ridge regression on them gives the parameters that answer questions, about key-terms by Eq. 4 (or 5) and
+    about arms by Eq. 2 (or 5).
+    Symbols: theta in Eq. 2, 4, 5 is the one fitted.
+    Differs: which events the paper fits on, and its ridge, are not printed.
+
+    What is unbiased: the share of clicks among counted events estimates what the policy would earn if,
+    given the candidates and everything the policy has seen, each candidate was as likely as any other to be
+    the served one. Then an event counts with probability 1 / `pool` whatever the policy picks.
+
+    - If items were served uniformly at random (`GeneratedLog`), that holds for every fixed policy. For one
+      that learns it holds up to what the past tells of which of a user's items are still to come.
+    - If not, as in ratings or in the log of a recommender, the served items differ from others in ways a
+      policy may learn. What still holds is that a policy that picks at random earns the log's click rate,
+      because the served item's place is random, and that all policies meet the same events and candidates.
+
+    Others come from the replayed events alone: an item of the fitted part that is never served again would
+    be a candidate that can never count. Users with fewer than `pool` distinct items there are left out
+    (`left_out` says how many), because filling up with items of other users would give the served one away.
+
+    Users are numbered by the length of their logs, longest first, so that those who are here are a range.
+
+    Args:
+        data: a reader of the source, or what `prepare` made of it. Its theta is not used.
+        users: so many, those with the most events to replay; None: all.
+        dim: D, features to reduce the source's to; not used with prepared data.
+        ridge: weight of the penalty `|theta|^2` in the fit.
+        pool: candidates of an event, the served item among them.
+        fit_share: share of every user's events, the first ones, that parameters are fitted on.
+        answers: "linear", or "binary" for answers of 0 and 1.
+        noise: standard deviation of linear answers' noise.
+        hidden: how many of the features, drawn at random, policies do not see; answers know them.
+        cache: folder of what was prepared before; None: the usual one (see `prepare`).
+        data_seed: seed of what `prepare` draws.
+        seed: seed of everything else (candidates, noise, which features are hidden).
+
+    Attributes:
+        user_names: U names.
+        source_users: [U] the users' positions in the prepared data.
+        left_out: users with too few distinct items.
+    """
+
+    _first: Tensor  # [U] where in the log a user's events start
+    _events: Tensor  # [U] how many there are
+    _items: Tensor  # [E] served items, user by user, in the order of time
+    _clicks: Tensor  # [E] 1 or 0
+    _served: Tensor  # [E] position of the served item among the user's distinct ones
+    _own_first: Tensor  # [U] where a user's distinct items start
+    _own_count: Tensor  # [U] how many there are
+    _own_items: Tensor  # distinct items, user by user
+    source_users: Tensor
+
+    def __init__(
+        self,
+        data: Reader | Prepared,
+        *,
+        users: int | None = None,
+        dim: int = 50,
+        ridge: float = 1.0,
+        pool: int = 50,
+        fit_share: float = 0.3,
+        answers: Feedback = "linear",
+        noise: float = 0.1,
+        hidden: int = 0,
+        cache: str | Path | None = None,
+        data_seed: int = 0,
+        seed: int = 0,
+    ) -> None:
+        if pool < 2:
+            raise ValueError(f"pool must be at least 2, the served item and another, got {pool}")
+        if not 0 < fit_share < 1:
+            raise ValueError(f"fit_share must lie between 0 and 1, got {fit_share}")
+        if not 0 <= noise < float("inf"):
+            raise ValueError(f"noise must be a number of at least 0, got {noise}")
+        if not 0 < ridge < float("inf"):
+            raise ValueError(f"ridge must be a number above 0, got {ridge}")
+        prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed)
+        past, rest = _split(prepared, fit_share)
+        kept, self.left_out = _with_enough_items(rest, pool, users, len(prepared.features))
+        past, rest = past.of(kept), rest.of(kept)
+        theta = _fit(prepared.features, past, ridge)
+        super().__init__(prepared.catalogue(), theta, answers, hidden, split_seed=seed)
+        own = rest.distinct(len(prepared.features))
+        for name, value in {
+            "_first": rest.first,
+            "_events": rest.count,
+            "_items": rest.items,
+            "_clicks": rest.clicks.to(theta),
+            "_served": own.places,
+            "_own_first": own.first,
+            "_own_count": own.count,
+            "_own_items": own.items,
+            "source_users": kept,
+        }.items():
+            self.register_buffer(name, value, persistent=False)
+        self.pool, self.noise, self.seed = pool, noise, seed
+        self.user_names = [prepared.user_names[user] for user in kept.tolist()]
+        self.length = int(rest.count[0])
+        self.logged = Logged(len(rest.items), float(rest.clicks.mean()))
+        # [T] how many users have an event left in each round
+        self._here = (len(kept) - torch.bincount(rest.count).cumsum(0)[:-1]).tolist()
+        self._drawn: tuple[int, Tensor] | None = None  # first round, candidates [rounds, B, A]
+        if self.left_out:
+            _log.info(
+                "%d of %d users are left out: fewer than %d distinct items to replay",
+                self.left_out,
+                len(prepared.user_names),
+                pool,
+            )
+
+    def split(self, processes: Processes) -> None:
+        """Not possible: windows are of counted events of all users, in their order."""
+        Environment.split(self, processes)
+
+    def reset(self) -> None:
+        """Back to the first event of every user."""
+        super().reset()
+        self._drawn = None  # it may be on another device than the environment is now
+
+    def observe(self) -> Context:
+        """The next event of every user who has one; the same until `pull` ends the round."""
+        now = int(self.rounds[0])  # user 0's log is the longest, and whoever is here has come as far
+        if now >= len(self._here):
+            raise RuntimeError(f"the log is over after {self.length} rounds; reset() starts it again")
+        here = self._here[now]
+        if self._drawn is None or not 0 <= now - self._drawn[0] < len(self._drawn[1]):
+            self._drawn = now, self._draw_ahead(now)
+        start, drawn = self._drawn
+        arms = drawn[now - start, :here]
+        return Context.trusted(self._everyone[:here], arms, self.catalogue, slice(0, here))
+
+    def pull(self, context: Context, arm: Tensor) -> Outcome:
+        """The logged clicks of the rows whose arm was the served one; every event here is over."""
+        expect_rows("arm", arm, len(context))
+        event = self._first[context.who] + self.rounds[context.who]  # [B]
+        shown = context.arms.gather(1, arm[:, None]).squeeze(1)
+        match = shown == self._items[event]
+        self.rounds[context.who] += 1
+        # What would have come of another item than the served one, nobody knows: neither reward nor regret.
+        reward = self._clicks[event].where(match, 0)
+        return Outcome(reward, regret=None, rows=match.nonzero().squeeze(1))
+
+    def expected(self, context: Context) -> Tensor | None:
+        """None: the fitted parameters are no truth to measure policies by."""
+        return None
+
+    def preferences(self) -> Tensor | None:
+        """None, for the same reason."""
+        return None
+
+    def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B, A] candidates of the users' events: distinct, the served one in any place alike."""
+        event = self._first[users] + rounds.minimum(self._events[users] - 1)
+        served = self._served[event][:, None]
+        stream = Stream(self.seed, "replay others")
+        others = stream.subsets_of(users, rounds, self.pool - 1, self._own_count[users] - 1)
+        others = others + (others >= served)  # [B, A - 1] positions, leaving out the served one
+        positions = torch.cat((served, others), dim=1) + self._own_first[users, None]
+        order = Stream(self.seed, "replay order").bits(users, rounds, self.pool).argsort(1)
+        arms: Tensor = self._own_items[positions]
+        return arms.gather(1, order)
+
+    def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] of answers about arms."""
+        return self._draw_noise("replay arm noise", users, rounds)
+
+    def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] of answers about key-terms."""
+        return self._draw_noise("replay term noise", users, rounds)
+
+    def _draw_noise(self, purpose: str, users: Tensor, rounds: Tensor) -> Tensor:
+        stream = Stream(self.seed, purpose)
+        if self.feedback == "binary":
+            return stream.uniform(users, rounds, 1).squeeze(1)
+        return self.noise * stream.normal(users, rounds, 1).squeeze(1)
+
+    def _draw_ahead(self, now: int) -> Tensor:
+        """[rounds, B, A] candidates of several rounds at once, which takes less time and changes nothing."""
+        users = self._everyone[: self._here[now]]
+        number = min(64, rows_per_block(8 * self.pool * len(users)))
+        rounds = now + torch.arange(number, device=users.device).repeat_interleave(len(users))
+        return self.pools(users.repeat(number), rounds).view(number, len(users), self.pool)
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Events user by user, each user's in the order of time.
+
+    Attributes:
+        first: [U] where a user's start.
+        count: [U] how many they are.
+        items: [E] on what.
+        clicks: [E] 1 or 0.
+    """
+
+    first: Tensor
+    count: Tensor
+    items: Tensor
+    clicks: Tensor
+
+    @property
+    def owner(self) -> Tensor:
+        """[E] whose event."""
+        return torch.arange(len(self.count)).repeat_interleave(self.count)
+
+    def of(self, users: Tensor) -> _Events:
+        """Those of some users, who are numbered anew in the order given."""
+        count = self.count[users]
+        first = count.cumsum(0) - count
+        own = torch.arange(int(count.sum())) + (self.first[users] - first).repeat_interleave(count)
+        return _Events(first, count, self.items[own], self.clicks[own])
+
+    def distinct(self, num_items: int) -> _Distinct:
+        """The users' distinct items."""
+        pairs, inverse = (self.owner * num_items + self.items).unique(return_inverse=True)
+        count = torch.bincount(pairs // num_items, minlength=len(self.count))
+        first = count.cumsum(0) - count
+        return _Distinct(first, count, pairs % num_items, inverse - first[self.owner])
+
+
+@dataclass(frozen=True)
+class _Distinct:
+    """Distinct items user by user, in ascending order.
+
+    Attributes:
+        first: [U] where a user's start.
+        count: [U] how many they are.
+        items: the items.
+        places: [E] where in the user's list the item of each event is.
+    """
+
+    first: Tensor
+    count: Tensor
+    items: Tensor
+    places: Tensor
+
+
+def _split(prepared: Prepared, fit_share: float) -> tuple[_Events, _Events]:
+    """The first share of every user's events, at least one, and the rest."""
+    if not len(prepared.users):
+        raise ValueError("the log holds no events")
+    order = prepared.users.argsort(stable=True)
+    items, clicks = prepared.items[order], prepared.clicks[order]
+    count = torch.bincount(prepared.users, minlength=len(prepared.user_names))
+    first = count.cumsum(0) - count
+    fitted = (count * fit_share).long().clamp_min(1).minimum(count)
+    return _Events(first, fitted, items, clicks), _Events(first + fitted, count - fitted, items, clicks)
+
+
+def _with_enough_items(rest: _Events, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
+    """Users with at least `pool` distinct items, most events first, and how many others have events."""
+    everyone = rest.of(torch.arange(len(rest.count)))
+    distinct = everyone.distinct(num_items).count
+    enough = (distinct >= pool).nonzero().squeeze(1)
+    if not len(enough):
+        raise ValueError(
+            f"pool is {pool}, but no user has so many distinct items to replay: the most is "
+            f"{int(distinct.max())}; lower pool or fit_share, or give a longer log"
+        )
+    if users is not None and not 1 <= users <= len(enough):
+        raise ValueError(
+            f"users must be from 1 to the {len(enough)} with at least {pool} distinct items to replay, "
+            f"got {users}"
+        )
+    longest = rest.count[enough].argsort(descending=True, stable=True)
+    return enough[longest][:users], len(distinct) - len(enough)
+
+
+def _fit(features: Tensor, past: _Events, ridge: float) -> Tensor:
+    """[U, D] ridge regressions of clicks on items' features, a user each."""
+    dim = features.shape[1]
+    penalty = ridge * torch.eye(dim, dtype=features.dtype)
+    theta = []
+    for users in torch.arange(len(past.count)).split(rows_per_block(int(past.count.max()) * dim)):
+        place = torch.arange(int(past.count[users].max()))
+        has = place < past.count[users, None]  # [B, n] shorter logs are filled up with zeros
+        event = (past.first[users, None] + place).clamp_max(len(past.items) - 1)
+        x = look_up(features, past.items[event]) * has[..., None]  # [B, n, D]
+        clicks = past.clicks[event].to(features) * has
+        theta.append(torch.linalg.solve(x.mT @ x + penalty, (clicks[:, None] @ x).squeeze(1)))
+    return torch.cat(theta)

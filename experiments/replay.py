@@ -1,0 +1,141 @@
+"""Replay of a generated log whose truth is known: is it unbiased, and whom does it favour?
+
+    python experiments/replay.py bias --out DIR
+    python experiments/replay.py ctr --jobs 2 --out DIR
+
+`bias`    replayed click-through rates beside the true ones, for policies that learn and that do not
+`ctr`     LinUCB, Arm-Con, Var-RS, Var-MRC, Var-LCR and ConUCB, in windows of counted events
+`hidden`  the same of the policies that learn hidden features
+`--quick` replays a small log, to see that it works. The same command continues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from conbandit_torch import (
+    Bandit,
+    Callback,
+    Catalogue,
+    Context,
+    GeneratedLog,
+    LinUCB,
+    Random,
+    Round,
+    Simulation,
+)
+from conbandit_torch.cli import main as conbandit
+from conbandit_torch.config import load
+from conbandit_torch.randomness import Stream
+from conbandit_torch.regression import dot
+
+CONFIGS = Path(__file__).parent.parent / "configs" / "real"
+COMPARED = {"ctr": "replay_generated.yaml", "hidden": "replay_generated_hidden.yaml"}
+QUICK = {"users": 100, "arms": 60, "terms": 10, "dim": 8, "events": 50, "pool": 4}
+
+
+class Fixed(Bandit):
+    """Always shows what preferences that never change like best.
+
+    Args:
+        catalogue: arms.
+        num_users: U.
+        theta: [U, D] the preferences.
+    """
+
+    def __init__(self, catalogue: Catalogue, num_users: int, theta: Tensor) -> None:
+        super().__init__(catalogue, num_users)
+        self.register_buffer("theta", theta.clone())
+
+    def scores(self, context: Context) -> Tensor:
+        """[B, A] `x^T theta`."""
+        return dot(context.arm_features, self.get_buffer("theta")[context.who])
+
+    def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
+        """Learns nothing."""
+
+
+class Ledger(Callback):
+    """Adds up what replay counts, and what the truth says of all that was chosen."""
+
+    def __init__(self) -> None:
+        self.counted, self.clicks, self.shown, self.expected = 0, 0.0, 0, 0.0
+
+    def on_round(self, simulation: Simulation, played: Round) -> None:
+        """Add a round."""
+        clicks = played.outcome.reward[played.outcome.rows]
+        self.counted += len(clicks)
+        self.clicks += float(clicks.sum())
+        true = simulation.environment.expected(played.context).gather(1, played.arm[:, None])
+        self.shown += len(true)
+        self.expected += float(true.sum())
+
+
+def bias(out: Path, log: dict[str, Any], seeds: list[int]) -> list[float]:
+    """Write `bias.md`; returns how many standard errors each policy's estimate is off."""
+    policies = {
+        "picks at random": lambda world: Random(world.catalogue, world.num_users),
+        "fixed, random preferences": lambda world: Fixed(
+            world.catalogue,
+            world.num_users,
+            Stream(0, "fixed").normal(torch.arange(world.num_users), 0, world.catalogue.dim),
+        ),
+        "fixed, true preferences": lambda world: Fixed(world.catalogue, world.num_users, world.truth),
+        "LinUCB": lambda world: LinUCB(world.catalogue, world.num_users),
+    }
+    lines = [
+        "| policy | counted | replayed CTR | true CTR | off by standard errors |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    off = []
+    for name, make in policies.items():
+        ledger = Ledger()
+        for seed in seeds:
+            world = GeneratedLog(**log, seed=seed)
+            Simulation(
+                make(world), world, rounds=world.length, log_every=world.length, callbacks=[ledger]
+            ).run()
+        replayed, true = ledger.clicks / ledger.counted, ledger.expected / ledger.shown
+        off.append((replayed - true) / sqrt(true * (1 - true) / ledger.counted))
+        lines.append(f"| {name} | {ledger.counted:,} | {replayed:.4f} | {true:.4f} | {off[-1]:+.2f} |")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "bias.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return off
+
+
+def compare(config: Path, out: Path, jobs: int, quick: bool) -> int:
+    """Run a config, and draw and report what came of it."""
+    small = [f"--environment.init_args.{key}={value}" for key, value in QUICK.items()] if quick else []
+    small += ["--rounds=35", "--seeds=0-1"] if quick else []
+    code = conbandit(["run", str(config), "--out", str(out), "--jobs", str(jobs), "--threads", "1", *small])
+    return code or conbandit(["report", str(out)]) or conbandit(["plot", str(out)])
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one result; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("result", choices=("bias", *COMPARED))
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--jobs", type=int, default=1, metavar="J")
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args(words)
+    if arguments.result != "bias":
+        return compare(CONFIGS / COMPARED[arguments.result], arguments.out, arguments.jobs, arguments.quick)
+    experiment = load(CONFIGS / COMPARED["ctr"])
+    log = experiment.environment["init_args"] | (QUICK if arguments.quick else {})
+    off = bias(arguments.out, log, experiment.seeds[:2] if arguments.quick else experiment.seeds)
+    return int(any(abs(errors) > 3 for errors in off[:3]))  # the first three do not learn
+
+
+if __name__ == "__main__":
+    sys.exit(main())
