@@ -166,6 +166,8 @@ def _check_space(where: str, tuning: Tuning) -> None:
             distribution(node)
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{where}.{name}: {error}") from None
+        except ArithmeticError:  # Optuna divides the range by the step, in decimal numbers
+            raise ConfigError(f"{where}.{name}: the range cannot be cut into such steps: {node!r}") from None
         example[name] = node["low"] if isinstance(node, dict) else node[0]
     for name, value in tuning.start.items():
         if name not in tuning.space or not _is_inside(tuning.space[name], value):

@@ -125,8 +125,9 @@ def main() -> int:
     config.write_text(yaml.safe_dump(CONFIG, sort_keys=False))
     durations = {}
     for jobs in (1, 2) if parallel else (1,):
-        began = time.monotonic()
         whole = options.out / f"whole{jobs}"
+        shutil.rmtree(whole, ignore_errors=True)  # of an earlier version, perhaps
+        began = time.monotonic()
         if wait(start("run", str(config), "--out", str(whole), "--jobs", str(jobs), "--threads", "1")) != 0:
             sys.exit(f"{whole}: the uninterrupted run failed")
         durations[jobs] = time.monotonic() - began

@@ -150,6 +150,10 @@ def test_a_study_of_another_search_space_is_refused(tuning, tmp_path):
         (with_space({"Lin": {"alpha": {"low": 1}}}), "tune.space.Lin.alpha: the key 'high' is missing"),
         (with_space({"Lin": {"alpha": {"low": 1, "high": 0}}}), "tune.space.Lin.alpha: "),
         (with_space({"Lin": {"alpha": {"low": "a", "high": "b"}}}), "tune.space.Lin.alpha: "),
+        (
+            with_space({"Lin": {"alpha": {"low": 0.0, "high": 1e308, "step": 1e-308}}}),
+            "tune.space.Lin.alpha: the range cannot be cut into such steps",
+        ),
         (with_space(SPACE, start=[1]), "tune.start: expected values by policy and argument, got [1]"),
         (with_space(SPACE, start={"Con": {}}), "tune.start: there is no search space of 'Con'"),
         (
