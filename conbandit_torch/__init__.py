@@ -1,9 +1,10 @@
 """Conversational contextual bandits in PyTorch."""
 
-from conbandit_torch.bandits.base import Bandit, LinearBandit
+from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.bandits.cofineucb import CoFineUCB
 from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
 from conbandit_torch.bandits.hlinucb import HLinUCB
+from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.bandits.linucb import LinUCB
 from conbandit_torch.bandits.random import Random
 from conbandit_torch.bandits.thompson import LinThompson

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from conbandit_torch.events import keep_events, say_errors_once
+from conbandit_torch.files import at_once
 
 if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation
@@ -88,9 +89,8 @@ class MetricsFile(Callback):
     def on_start(self, simulation: Simulation) -> None:
         """Write the header, and the records so far."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_suffix(".part")
-        self._write(unfinished, "w", self.columns, *map(self._row, simulation.records))
-        unfinished.replace(self.path)
+        with at_once(self.path) as unfinished:
+            self._write(unfinished, "w", self.columns, *map(self._row, simulation.records))
 
     def on_record(self, simulation: Simulation, record: Record) -> None:
         """Write a row."""

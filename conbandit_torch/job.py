@@ -24,6 +24,7 @@ from conbandit_torch.callbacks import (
 from conbandit_torch.checkpoint import Checkpoint, fingerprint, latest_checkpoint
 from conbandit_torch.config import build_callbacks, build_environment, build_policy
 from conbandit_torch.experiment import Experiment
+from conbandit_torch.files import write_at_once
 from conbandit_torch.loop import Simulation
 from conbandit_torch.metrics import WINDOW
 from conbandit_torch.sharding import ALONE, Processes
@@ -162,10 +163,3 @@ def describe(row: Row) -> str:
     if "stopped" in row:
         return f"{job}: {row['stopped']}"
     return f"{job}: {headline(row)}, {row['seconds']:.1f} s"
-
-
-def write_at_once(path: Path, text: str) -> None:
-    """Write a file so that it is never seen half-written."""
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)

@@ -29,7 +29,8 @@ from conbandit_torch.checkpoint import list_checkpoints
 from conbandit_torch.config import build_callbacks, build_environment, build_policy
 from conbandit_torch.config_errors import ConfigError
 from conbandit_torch.experiment import Experiment
-from conbandit_torch.job import Job, Row, describe, finished, read_row, run_job, write_at_once
+from conbandit_torch.files import at_once, write_at_once
+from conbandit_torch.job import Job, Row, describe, finished, read_row, run_job
 from conbandit_torch.parallel import Backend, Crashed, stream
 from conbandit_torch.sharding import ALONE, Processes
 from conbandit_torch.signals import pass_on_to_children, stop_on_signals
@@ -242,9 +243,7 @@ def _write_summary(folder: Path, rows: list[Row]) -> None:
     columns = max((list(row) for row in rows if "error" not in row), key=len, default=["policy", "seed"])
     if any("error" in row for row in rows):
         columns = [*columns, "error"]
-    unfinished = folder / "summary.csv.part"
-    with unfinished.open("w", newline="", encoding="utf-8") as file:
+    with at_once(folder / "summary.csv") as path, path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    unfinished.replace(folder / "summary.csv")

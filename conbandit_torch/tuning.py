@@ -18,6 +18,7 @@ from rich.console import Console
 
 from conbandit_torch.config import resolve
 from conbandit_torch.config_errors import ConfigError
+from conbandit_torch.files import write_at_once
 from conbandit_torch.job import build
 from conbandit_torch.parallel import Backend, Crashed, stream
 from conbandit_torch.runner import check
@@ -123,10 +124,8 @@ def write_tuned(tunings: list[Tuning], folder: Path) -> Path:
             found = f"regret {trials[0].value:.2f} on seeds {seeds}, best of {len(trials)} trials"
             lines.append(f"#   {tuning.policy}: {found}")
     path = folder / "tuned.yaml"
-    unfinished = path.with_suffix(".part")
     header = "\n".join(lines)
-    unfinished.write_text(f"{header}\n{yaml.safe_dump(config, sort_keys=False)}", encoding="utf-8")
-    unfinished.replace(path)
+    write_at_once(path, f"{header}\n{yaml.safe_dump(config, sort_keys=False)}")
     return path
 
 

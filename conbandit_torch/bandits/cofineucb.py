@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.base import LinearBandit, check_alpha
+from conbandit_torch.bandits.linear import LinearBandit, check_alpha
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import Context, Index
 from conbandit_torch.regression import RidgeRegression

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.base import LinearBandit
+from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import Context
 

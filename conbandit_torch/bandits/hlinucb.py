@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.base import LinearBandit
+from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.catalogue import Catalogue, Edges
 from conbandit_torch.history import History
 from conbandit_torch.randomness import Stream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conbandit_torch.bandits.base import LinearBandit
+from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.theory import Alpha
 

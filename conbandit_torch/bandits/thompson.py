@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from conbandit_torch.bandits.base import LinearBandit, check_alpha, scale
+from conbandit_torch.bandits.linear import LinearBandit, check_alpha, scale
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import Context
 from conbandit_torch.regression import RidgeRegression, dot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conbandit_torch.bandits.base import check_alpha
+from conbandit_torch.bandits.linear import check_alpha
 from conbandit_torch.bandits.thompson import LinThompson
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.estimator import Estimator

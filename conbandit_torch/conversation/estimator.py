@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from conbandit_torch.bandits.base import check_alpha
+from conbandit_torch.bandits.linear import check_alpha
 from conbandit_torch.records import Context, Index
 from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha

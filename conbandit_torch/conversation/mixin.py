@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.base import Bandit, LinearBandit
+from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.estimator import Estimator, TwoLevels
 from conbandit_torch.conversation.schedule import LogSchedule, Schedule

@@ -18,6 +18,7 @@ from filelock import FileLock
 from conbandit_torch.checkpoint import file_digest, fingerprint
 from conbandit_torch.datasets.base import DataError, Prepared, Reader
 from conbandit_torch.datasets.files import expand
+from conbandit_torch.files import at_once
 
 FORMAT = 1  # to be raised with every change of the files' form, of reading or of preparation
 _NAMES = ("user_names", "item_names", "term_names")
@@ -110,12 +111,8 @@ def _write(path: Path, prepared: Prepared) -> None:
     tensors = {name: tensor.to(_STORED.get(name, tensor.dtype)) for name, tensor in tensors.items()}
     tensors["names"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    unfinished = path.with_suffix(".part")  # nobody else's: the lock is ours
-    try:
+    with at_once(path) as unfinished:  # nobody else's: the lock is ours
         save_file(tensors, unfinished, metadata={"fingerprint": fingerprint(tensors)})
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Prepared | None:

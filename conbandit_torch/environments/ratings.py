@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from conbandit_torch.datasets.base import Prepared, Reader
-from conbandit_torch.environments.base import Drawn, Feedback
+from conbandit_torch.environments.simulated import Drawn, Feedback
 
 
 class Ratings(Drawn):

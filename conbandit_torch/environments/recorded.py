@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.environments.base import Simulated
+from conbandit_torch.environments.simulated import Simulated
 
 _SHAPES = {  # the file's arrays; letters as everywhere, T rounds
     "X": "ND",

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.datasets.base import Prepared, Reader
-from conbandit_torch.environments.base import Environment, Feedback, Simulated
+from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.ratings import as_prepared
+from conbandit_torch.environments.simulated import Feedback, Simulated
 from conbandit_torch.randomness import Stream
 from conbandit_torch.records import Context, Logged, Outcome, expect_rows, look_up, rows_per_block
 from conbandit_torch.sharding import Processes
