@@ -1,10 +1,13 @@
 """Shared by all tests: a small world and the three tolerances."""
 
 import os
+import tempfile
 from pathlib import Path
 
 # The tests' tensors are small, and the tests run side by side: one thread each, in child processes too.
 os.environ["OMP_NUM_THREADS"] = "1"
+# What tests prepare of real data does not go into the user's own cache.
+os.environ["CONBANDIT_CACHE"] = str(Path(tempfile.gettempdir()) / "conbandit_torch-tests")
 
 import numpy as np
 import pytest

@@ -64,7 +64,7 @@ def test_the_papers_order_on_its_synthetic_setting(tmp_path):
 def test_the_papers_order_with_hidden_features_and_what_refit_adds(tmp_path):
     """hConUCB < hArm-Con < hLinUCB < LinUCB, and refit every 50 rounds takes off more than a quarter.
 
-    Measured over these seeds: 190, 205, 213, 263, and 133 with refit (0.70); in the last 100 rounds 0.069 a
+    Measured over seeds 0 to 2: 190, 205, 213, 263, and 133 with refit (0.70); in the last 100 rounds 0.069 a
     round without refit against 0.005 with it. The order also holds for each seed by itself.
     """
     policies = ("LinUCB", "hLinUCB", "hArm-Con", "hConUCB")
@@ -74,20 +74,20 @@ def test_the_papers_order_with_hidden_features_and_what_refit_adds(tmp_path):
     config["policies"]["refit"] = {"class_path": "HConUCB", "init_args": refit}
     path, out = tmp_path / "config.yaml", tmp_path / "out"
     path.write_text(yaml.safe_dump(config))
-    regret = final_regret(path, out, "--seeds", "0-2", "--log_every", "100")
-    for seed in "012":
+    regret = final_regret(path, out, "--seeds", "0-1", "--log_every", "100")
+    for seed in "01":
         assert (
             regret["hConUCB", seed]
             < regret["hArm-Con", seed]
             < regret["hLinUCB", seed]
             < regret["LinUCB", seed]
         )
-    mean = {name: fmean(regret[name, seed] for seed in "012") for name, _ in regret}
+    mean = {name: fmean(regret[name, seed] for seed in "01") for name, _ in regret}
     assert mean["refit"] <= 0.72 * mean["hConUCB"]
 
     def late(name):
         """Regret of the last 100 rounds."""
-        curves = [rows(out / name / f"seed{seed}" / "metrics.csv") for seed in "012"]
+        curves = [rows(out / name / f"seed{seed}" / "metrics.csv") for seed in "01"]
         return fmean(float(c[-1]["cumulative_regret"]) - float(c[-2]["cumulative_regret"]) for c in curves)
 
     assert late("refit") <= 0.15 * late("hConUCB")

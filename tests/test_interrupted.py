@@ -14,7 +14,7 @@ from conbandit_torch.checkpoint import list_checkpoints
 from conbandit_torch.cli import main
 from experiments import kills
 from tests.conftest import REPOSITORY
-from tests.test_cli import conbandit, numbers
+from tests.test_cli import numbers
 from tests.test_config import GOOD, write
 
 
@@ -38,7 +38,7 @@ def wait_for(condition, seconds=60):
         time.sleep(0.01)
 
 
-def test_a_parallel_run_killed_half_way_ends_as_if_nothing_had_happened(tmp_path):
+def test_a_parallel_run_killed_half_way_ends_as_if_nothing_had_happened(tmp_path, capsys):
     config = write(tmp_path, GOOD | {"rounds": 300, "seeds": "0-3"})
     assert main(["run", str(config), "--out", str(tmp_path / "whole"), "--threads", "1"]) == 0
     out = tmp_path / "killed"
@@ -47,9 +47,8 @@ def test_a_parallel_run_killed_half_way_ends_as_if_nothing_had_happened(tmp_path
     kill(process)
     held = len(list(out.rglob("result.json")))
     assert 2 <= held < 8
-    done = conbandit("run", config, "--jobs", "2", "--out", out)
-    assert done.returncode == 0, done.stderr
-    assert f"holds {held} of 8 jobs" in done.stderr
+    assert main(["run", str(config), "--jobs", "2", "--out", str(out)]) == 0
+    assert f"holds {held} of 8 jobs" in capsys.readouterr().err
     assert numbers(out) == numbers(tmp_path / "whole")
 
 
@@ -82,8 +81,7 @@ def test_a_signal_stops_a_run_in_good_order_and_resume_finishes_it(whole, tmp_pa
     stopped = {int(number) for number in re.findall(r"stopped after round (\d+) of 2000", said)}
     newest = {int(list_checkpoints(folder)[0].name) for folder in out.rglob("checkpoints")}
     assert newest == stopped and not list(out.rglob("*.part"))
-    done = conbandit("resume", out)
-    assert done.returncode == 0, done.stderr
+    assert main(["resume", str(out)]) == 0
     assert everything(out) == everything(expected)
     assert not list(out.rglob("checkpoints"))
 
@@ -96,26 +94,24 @@ def test_only_the_parent_is_killed_and_what_its_workers_finish_is_taken(whole, t
     process.kill()
     process.wait()
     process.stderr.close()  # its workers still hold the other end
-    done = conbandit("resume", out)
-    assert done.returncode == 0, done.stderr
+    assert main(["resume", str(out)]) == 0
     assert everything(out) == everything(expected)
 
 
-def test_a_second_process_on_the_same_folder_is_refused(whole, tmp_path):
+def test_a_second_process_on_the_same_folder_is_refused(whole, tmp_path, capsys):
     config, _ = whole
     out = tmp_path / "out"
     process = start("run", config, "--out", out, "--rounds", "1000000")
     try:
         wait_for(lambda: list(out.rglob("metrics.csv")))
         for _ in range(2):  # the first refusal must not spoil the second's message
-            refused = conbandit("run", config, "--out", out, "--rounds", "1000000")
-            assert refused.returncode == 2
-            assert f"another process is writing there (process {process.pid} on " in refused.stderr
+            assert main(["run", str(config), "--out", str(out), "--rounds", "1000000"]) == 2
+            refusal = f"another process is writing there (process {process.pid} on "
+            assert refusal in capsys.readouterr().err
     finally:
         kill(process)
     shutil.rmtree(out / "Lin")
-    done = conbandit("run", config, "--out", out)  # the dead one's lock is gone
-    assert done.returncode == 0, done.stderr
+    assert main(["run", str(config), "--out", str(out), "--rounds", "9"]) == 0  # the dead one's lock is gone
 
 
 def test_a_checkpoint_of_another_config_is_not_gone_on_from(whole, tmp_path, capsys):

@@ -291,8 +291,8 @@ def test_report_and_figures_of_a_replay(finished, capsys):
 
 
 def test_the_comparison_runs(tmp_path):
-    assert experiment.main(["hidden", "--quick", "--out", str(tmp_path)]) == 0
-    assert len(read_results(tmp_path)) == 7
+    assert experiment.main(["ctr", "--quick", "--out", str(tmp_path)]) == 0
+    assert len(read_results(tmp_path)) == 6
     assert (tmp_path / "report.md").exists() and (tmp_path / "plots" / "ctr.pdf").exists()
 
 
