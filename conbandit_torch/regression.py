@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from conbandit_torch.algebra import dot
 from conbandit_torch.records import EVERY_ROW, Index, rows_per_block
 from conbandit_torch.sharding import Processes
 
@@ -309,29 +310,6 @@ class RidgeRegression(nn.Module):
         if everyone:  # all counts are seen: look again only when one can have come due
             until_due = self.refresh_every - (self.count % self.refresh_every).max()
             self._calls_until_due = int(torch.minimum(HELD - self.number_held.max(), until_due))
-
-
-def weighted_norm(vectors: Tensor, solved: Tensor) -> Tensor:
-    """`|v|_{M^-1} = sqrt(v^T M^-1 v)` from v and `M^-1 v`: [..., D] -> [...]."""
-    # Rounding can leave a zero vector's square a hair below 0.
-    return (vectors * solved).sum(-1).clamp_min(0).sqrt()
-
-
-def quadratic(matrices: Tensor, vectors: Tensor) -> Tensor:
-    """`v_k^T H_b v_k` for all matrices and vectors: [B, D, D], [K, D] -> [B, K].
-
-    It is the product of H_b and v_k v_k^T, both laid out flat: one large matrix product for all of them,
-    in runs of vectors so that the outer products stay small.
-    """
-    flat = matrices.flatten(1)
-    runs = vectors.split(rows_per_block(flat.shape[1]))
-    outer = ((run[:, :, None] * run[:, None, :]).flatten(1) for run in runs)
-    return torch.cat([flat @ products.T for products in outer], dim=1)
-
-
-def dot(rows: Tensor, vectors: Tensor) -> Tensor:
-    """Products of n rows a model with the model's vector: [B, n, D], [B, D] -> [B, n]."""
-    return torch.bmm(vectors[:, None], rows.transpose(1, 2)).squeeze(1)
 
 
 def _runs_of_like_size(counts: Tensor, width: int) -> Iterator[Tensor]:

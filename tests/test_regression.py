@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from conbandit_torch import RidgeRegression
-from conbandit_torch.regression import weighted_norm
+from conbandit_torch.algebra import weighted_norm
 from tests.conftest import ALGEBRA, EXACT
 
 U, D = 5, 4

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from conbandit_torch.algebra import dot
 from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.catalogue import Catalogue, Edges
 from conbandit_torch.history import History
 from conbandit_torch.randomness import Stream
 from conbandit_torch.records import EVERY_ROW, Context, Index, look_up, rows_per_block
-from conbandit_torch.regression import RidgeRegression, dot
+from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha
 
 

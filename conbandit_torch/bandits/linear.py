@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from conbandit_torch.algebra import dot, quadratic, weighted_norm
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import EVERY_ROW, Context, Index, expect_tensor
-from conbandit_torch.regression import RidgeRegression, dot, quadratic, weighted_norm
+from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha, Confidence
 
 

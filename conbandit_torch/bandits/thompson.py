@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from conbandit_torch.algebra import dot
 from conbandit_torch.bandits.linear import LinearBandit, check_alpha, scale
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import Context
-from conbandit_torch.regression import RidgeRegression, dot
+from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha
 
 

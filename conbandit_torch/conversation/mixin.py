@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from conbandit_torch.algebra import weighted_norm
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.catalogue import Catalogue
@@ -21,7 +22,7 @@ from conbandit_torch.conversation.estimator import Estimator, TwoLevels
 from conbandit_torch.conversation.schedule import LogSchedule, Schedule
 from conbandit_torch.conversation.selection import OptimalTerm, Selection
 from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows, expect_tensor
-from conbandit_torch.regression import RidgeRegression, weighted_norm
+from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha
 
 PartT = TypeVar("PartT")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from conbandit_torch.algebra import quadratic, weighted_norm
 from conbandit_torch.catalogue import Edges
 from conbandit_torch.records import Context, highest
-from conbandit_torch.regression import quadratic, weighted_norm
 
 if TYPE_CHECKING:
     from conbandit_torch.conversation.mixin import ConversationMixin

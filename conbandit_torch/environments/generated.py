@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from conbandit_torch.algebra import dot
 from conbandit_torch.datasets.base import Prepared
 from conbandit_torch.environments.replay import Replay
 from conbandit_torch.environments.simulated import Feedback
 from conbandit_torch.environments.synthetic import Synthetic
 from conbandit_torch.randomness import Stream
 from conbandit_torch.records import Context, look_up
-from conbandit_torch.regression import dot
 
 
 class GeneratedLog(Replay):

@@ -9,11 +9,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from conbandit_torch.algebra import dot
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.randomness import Stream
 from conbandit_torch.records import Context, Index, Outcome, Question, expect_rows, look_up, rows_per_block
-from conbandit_torch.regression import dot
 from conbandit_torch.sharding import Processes
 
 Feedback = Literal["linear", "binary"]
