@@ -74,8 +74,8 @@ def records_from_tensor(saved: Tensor) -> list[Record]:
         raise ValueError(
             f"records must be floating point, [T, {len(_SAVED)}], got {saved.dtype}, {list(saved.shape)}"
         )
-    if not saved[:, 0].isfinite().all():
-        raise ValueError("a record's round is NaN or infinite")
+    if saved[:, 0].isnan().any() or saved[:, [0, _SAVED.index("counted")]].isinf().any():
+        raise ValueError("a record's round is NaN or infinite, or its number of counted events infinite")
     records = []
     for row in saved.tolist():
         values: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import pickle
 import shutil
 
@@ -34,6 +35,7 @@ from conbandit_torch.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from conbandit_torch.metrics import Record, records_from_tensor, records_to_tensor
 from tests.conftest import small_world
 from tests.test_cli import rows
 
@@ -226,3 +228,9 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path):
     write_checkpoint(tmp_path, SavedState(3, {"x": torch.ones(1)}))
     with pytest.raises(CheckpointError, match="of another experiment"):
         simulation("LinUCB").restore(latest_checkpoint(tmp_path))
+
+
+def test_records_with_an_infinite_number_of_events_are_refused():
+    record = Record(3, 0.0, 0.0, 0.0, None, None, 0.0, counted=math.inf)
+    with pytest.raises(ValueError, match="its number of counted events infinite"):
+        records_from_tensor(records_to_tensor([record]))
