@@ -36,7 +36,7 @@ def test_every_config_runs(path, tmp_path):
     if data_of(path) is not None and not data_of(path).is_dir():
         pytest.skip("read, but not run: its data are not in $CONBANDIT_DATA")
     out = tmp_path / "out"
-    assert main(["run", str(path), "--out", str(out), "--rounds", "9", "--seeds", "0"]) == 0
+    assert main(["run", str(path), "--out", str(out), "--rounds", "4", "--seeds", "0"]) == 0
     assert [row["policy"] for row in rows(out / "summary.csv")] == policies
 
 
