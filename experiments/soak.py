@@ -154,14 +154,14 @@ def draw(found: dict[str, list[Window]], path: Path) -> None:
     """Memory and time over rounds."""
     from matplotlib.figure import Figure  # not in the runs' processes
 
-    figure = Figure(figsize=(8, 3), layout="constrained")
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
     memory, speed = figure.subplots(1, 2)
     for policy, windows in found.items():
         rounds = [window.rounds for window in windows]
         memory.plot(rounds, [window.memory / 1e6 for window in windows], "o-", label=policy)
         speed.plot(rounds, [window.microseconds for window in windows], "o-", label=policy)
     memory.set(xlabel="round", ylabel="resident memory (MB)", ylim=(0, None))
-    speed.set(xlabel="round", ylabel="median time a round (microseconds)", ylim=(0, None))
+    speed.set(xlabel="round", ylabel="microseconds a round (median)", ylim=(0, None))
     memory.legend()
     figure.savefig(path, dpi=100)
 
