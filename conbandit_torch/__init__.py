@@ -54,6 +54,7 @@ from conbandit_torch.environments.recorded import Recorded
 from conbandit_torch.environments.replay import Replay
 from conbandit_torch.environments.synthetic import Synthetic
 from conbandit_torch.loop import Simulation, play_round
+from conbandit_torch.randomness import Stream
 from conbandit_torch.records import Context, Outcome, Question, Round
 from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Confidence, Lemma1, Lemma3, regret_bound
@@ -119,6 +120,7 @@ __all__ = [
     "Schedule",
     "Selection",
     "Simulation",
+    "Stream",
     "Synthetic",
     "Table",
     "TwoLevels",

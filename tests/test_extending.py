@@ -68,7 +68,7 @@ def test_the_guides_files_run_as_printed(folder):
 
 
 def test_everything_that_the_guide_names_exists():
-    import conbandit_torch.environments.base as environments
+    import conbandit_torch.environments.simulated as environments
 
     for name in re.findall(r"`([A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*)[`(]", GUIDE):
         known = (sys.modules["conbandit_torch"], environments)
