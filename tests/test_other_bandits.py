@@ -181,7 +181,7 @@ def test_blocks_change_nothing(policy_class, monkeypatch):
 
 
 def test_samples_have_the_right_spread_in_float32():
-    """Three arms for ever: the long sum M has lost the small ridge, so that M could not be factored.
+    """Three arms for ever: beside its large entries the long sum M hardly knows the small ridge.
 
     Entries of M^-1 go up to 1 / ridge = 1000; 450 rank-one steps may cost a thousandth of that (450 eps is
     less than a tenth of it)."""
@@ -192,7 +192,6 @@ def test_samples_have_the_right_spread_in_float32():
         x = features[t % 3]
         policy.arm_model.update(everyone, x.expand(20, 20), torch.zeros(20))
         M += x.double().outer(x.double())
-    assert torch.linalg.cholesky_ex(policy.arm_model.gram.double()).info.all()
     units = SimpleNamespace(normal=lambda users, rounds, count: torch.eye(count).double())
     policy.stream = lambda purpose: (
         units
