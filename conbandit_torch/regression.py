@@ -13,8 +13,6 @@ from conbandit_torch.algebra import dot
 from conbandit_torch.records import EVERY_ROW, Index, rows_per_block
 from conbandit_torch.sharding import Processes
 
-HELD = 8  # observations that a model holds before M takes them up
-
 
 class NumericsError(ArithmeticError):
     """Numbers got out of hand: a matrix is no longer positive definite, or features are too large."""
@@ -35,9 +33,6 @@ class RidgeRegression(nn.Module):
     the ridge). This depends on the model's own data alone, hence not on who else is in the batch. A matrix
     that is not positive definite any more is an error.
 
-    M itself is needed for that alone, so it takes up observations some at a time, in one pass over its D x D
-    numbers instead of many; until then they are held aside.
-
     Args:
         num_models: U, how many regressions.
         dim: D, length of a feature vector.
@@ -47,9 +42,7 @@ class RidgeRegression(nn.Module):
         like: a tensor whose dtype and device the state takes.
     """
 
-    _gram: Tensor  # [U, D, D] M, but for the observations held
-    held: Tensor  # [U, HELD, D] the last observations, 0 where there is none
-    number_held: Tensor  # [U] how many they are
+    gram: Tensor  # [U, D, D] M
     inverse: Tensor  # [U, D, D] M^-1
     moment: Tensor  # [U, D] b
     solution: Tensor  # [U, D] M^-1 b
@@ -79,27 +72,18 @@ class RidgeRegression(nn.Module):
         eye = torch.eye(dim, dtype=like.dtype, device=like.device)
         if not ((ridge * eye).isfinite().all() and (eye / (ridge * eye.new_ones(()))).isfinite().all()):
             raise ValueError(f"ridge is {ridge}: that, or its inverse, is too large for {like.dtype}")
-        self.register_buffer("_gram", (ridge * eye).repeat(num_models, 1, 1))
-        self.register_buffer("held", like.new_zeros(num_models, HELD, dim))
+        self.register_buffer("gram", (ridge * eye).repeat(num_models, 1, 1))
         self.register_buffer("inverse", (eye / ridge).repeat(num_models, 1, 1))
         self.register_buffer("moment", like.new_zeros(num_models, dim))
         self.register_buffer("solution", like.new_zeros(num_models, dim))
         self.register_buffer("log_det", like.new_zeros(num_models))
         self.register_buffer("count", torch.zeros_like(self.log_det, dtype=torch.int64))
-        self.register_buffer("number_held", torch.zeros_like(self.count))
-        self._calls_until_due = 0  # no model needs to be looked after before that many updates
-        self._may_hold = False
+        self._calls_until_due = 0  # no model can be due for a refresh before that many updates
 
     @property
     def dim(self) -> int:
         """`D`, the length of a feature vector."""
         return self.moment.shape[1]
-
-    @property
-    def gram(self) -> Tensor:
-        """[U, D, D] M; whoever changes it, or `moment`, refreshes the models."""
-        self._absorb(self._ids(EVERY_ROW))
-        return self._gram
 
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
@@ -137,23 +121,22 @@ class RidgeRegression(nn.Module):
         step = direction * (self.weight / gain).sqrt()[:, None]
         inverse.addcmul_(step[:, :, None], step[:, None, :], value=-1)  # Sherman-Morrison
         _store(self.inverse, who, inverse)
-        self._may_hold = True
-        slot = self._ids(who) * HELD + self.number_held[who]  # in the flat list of all that is held
-        self.held.flatten(0, 1).index_copy_(0, slot, features)
-        self.number_held[who] += 1
+        gram = self.gram[who]
+        gram.addcmul_(features[:, :, None], features[:, None, :], value=self.weight)
+        _store(self.gram, who, gram)
         self.moment[who] += self.weight * targets[:, None] * features
         self.log_det[who] += gain.log()
         self.count[who] += 1
         if doubtful is not None:
             self.refresh(self._ids(who)[doubtful])
-        self._look_after(who)
+        self._refresh_when_due(who)
 
     def add(self, ids: Tensor, gram: Tensor, moment: Tensor) -> None:
         """Add to M and b of models that may repeat: ids [E], gram [E, D, D], moment [E, D].
 
         Inverses are left as they were: `refresh` those of the ids when all is in.
         """
-        self._gram.index_add_(0, ids, gram, alpha=self.weight)
+        self.gram.index_add_(0, ids, gram, alpha=self.weight)
         self.moment.index_add_(0, ids, moment, alpha=self.weight)
         self.count.index_add_(0, ids, torch.ones_like(ids))
         self._calls_until_due = 0
@@ -173,7 +156,7 @@ class RidgeRegression(nn.Module):
             inside = column < own[:, None]  # [m, T]
             entry = order[torch.where(inside, starts[part][:, None] + column, 0)]  # [m, T]
             x = table[rows[entry]] * inside[..., None]  # [m, T, D]
-            self._gram[models[part]] += self.weight * torch.bmm(x.transpose(1, 2), x)
+            self.gram[models[part]] += self.weight * torch.bmm(x.transpose(1, 2), x)
             self.moment[models[part]] += self.weight * dot(x.transpose(1, 2), targets[entry])
         self.count[models] += counts
         self._calls_until_due = 0
@@ -186,26 +169,25 @@ class RidgeRegression(nn.Module):
         """
         if processes.size == 1:
             return
-        self._absorb(who)
-        prior = self.ridge * self._eye()
-        self._gram[who] = prior + processes.sum(self._gram[who] - prior)
+        prior = self.ridge * torch.eye(self.dim, dtype=self.gram.dtype, device=self.gram.device)
+        self.gram[who] = prior + processes.sum(self.gram[who] - prior)
         for state in (self.moment, self.count):
             state[who] = processes.sum(state[who])
 
     def reset(self, who: Tensor) -> None:
         """Forget everything that the models `who` [n] have seen."""
-        self._gram[who], self.inverse[who] = self.ridge * self._eye(), self._eye() / self.ridge
-        for state in (self.moment, self.solution, self.log_det, self.count, self.held, self.number_held):
+        eye = torch.eye(self.dim, dtype=self.gram.dtype, device=self.gram.device)
+        self.gram[who], self.inverse[who] = self.ridge * eye, eye / self.ridge
+        for state in (self.moment, self.solution, self.log_det, self.count):
             state[who] = 0
 
     def refresh(self, who: Tensor) -> None:
         """Exact inverses, and solutions, of the models `who` [n], from M and b."""
-        self._absorb(who)
         for block in who.split(1024):
             self._refresh(block)
 
     def _refresh(self, who: Tensor) -> None:
-        factor = self._factor(self._gram, who)
+        factor = self._factor(self.gram, who)
         self.inverse[who] = torch.cholesky_inverse(factor).to(self.inverse)
         moment = self.moment[who].double()[..., None]  # [n, D, 1]
         self.solution[who] = torch.cholesky_solve(moment, factor).squeeze(2).to(self.solution)
@@ -219,7 +201,7 @@ class RidgeRegression(nn.Module):
         if bool(failed.any()):
             model = int(self._ids(who)[failed.nonzero()[0]])
             raise NumericsError(
-                f"the matrix M of model {model} is not positive definite any more in {self._gram.dtype}, "
+                f"the matrix M of model {model} is not positive definite any more in {self.gram.dtype}, "
                 f"after {int(self.count[model])} observations with ridge {self.ridge}: raise the ridge, "
                 "scale the features down, or use precision 64-true"
             )
@@ -233,26 +215,11 @@ class RidgeRegression(nn.Module):
         error could exceed a part in 100,000 of M's smallest eigenvalue, the inverse, which the rank-one steps
         keep to about `eps` a step, is the one to believe.
         """
-        self._absorb(who)
-        diagonals = (m.diagonal(dim1=1, dim2=2)[who].amax(1) for m in (self._gram, self.inverse))
-        error = torch.finfo(self._gram.dtype).eps * math.prod(diagonals) * self.count[who].sqrt()
+        diagonals = (m.diagonal(dim1=1, dim2=2)[who].amax(1) for m in (self.gram, self.inverse))
+        error = torch.finfo(self.gram.dtype).eps * math.prod(diagonals) * self.count[who].sqrt()
         self.refresh(who[error <= 1e-5])
         for block in who[error > 1e-5].split(1024):
-            self._gram[block] = torch.cholesky_inverse(self._factor(self.inverse, block)).to(self._gram)
-
-    def _absorb(self, who: Tensor) -> None:
-        """Let M of the models `who` [n] take up what is held."""
-        if not self._may_hold:  # a model that is only added to, say
-            return
-        for block in who.split(rows_per_block(self.dim**2)):
-            x = self.held[block]  # [n, HELD, D]
-            self._gram[block] += self.weight * torch.bmm(x.transpose(1, 2), x)
-            self.held[block] = 0
-        self.number_held[who] = 0
-        self._calls_until_due = 0
-
-    def _eye(self) -> Tensor:
-        return torch.eye(self.dim, dtype=self._gram.dtype, device=self._gram.device)
+            self.gram[block] = torch.cholesky_inverse(self._factor(self.inverse, block)).to(self.gram)
 
     def _direction(self, inverse: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """`M^-1 x` [B, D] and `det M_new / det M` [B]."""
@@ -291,25 +258,19 @@ class RidgeRegression(nn.Module):
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
         self._calls_until_due = 0  # other counts came in: look at them
-        self._may_hold = True
 
-    def _look_after(self, who: Index) -> None:
-        """Take up what is held where there is no room for more, and refresh where it is time."""
+    def _refresh_when_due(self, who: Index) -> None:
         everyone = isinstance(who, slice) and len(self.count[who]) == len(self.count)
         self._calls_until_due -= 1
         if everyone and self._calls_until_due > 0:
             return  # looking at the counts would wait for the device
         ids = self._ids(who)
-        full = ids[self.number_held[ids] == HELD]
-        if len(full):
-            self._absorb(full)
         due = ids[self.count[ids] % self.refresh_every == 0]
         if len(due):
             self._reconcile(due)
         self._calls_until_due = 0
         if everyone:  # all counts are seen: look again only when one can have come due
-            until_due = self.refresh_every - (self.count % self.refresh_every).max()
-            self._calls_until_due = int(torch.minimum(HELD - self.number_held.max(), until_due))
+            self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())
 
 
 def _runs_of_like_size(counts: Tensor, width: int) -> Iterator[Tensor]:
