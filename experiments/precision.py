@@ -20,7 +20,6 @@ several minutes.
 from __future__ import annotations
 
 import argparse
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
@@ -102,27 +101,12 @@ def shown_by_linucb(updates: int) -> Iterator[Tensor]:
         yield table[torch.stack([play_round(policy, environment).arm_ids for _ in range(number)])]
 
 
-class Warned(logging.Handler):
-    """Notes whether the regression warned."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.text = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the first."""
-        self.text = self.text or record.getMessage()
-
-
 def errors(case: str, source: Iterator[Tensor], marks: list[int], refresh_every: int) -> Figures:
     """Relative errors of the inverses, of the worst model, at the marks."""
     eye = torch.eye(DIM, dtype=torch.float64)
     exact = (RIDGE * eye).repeat(MODELS, 1, 1)  # [models, D, D]
     model = RidgeRegression(MODELS, DIM, RIDGE, WEIGHT, refresh_every=refresh_every)
     everyone, targets = slice(0, MODELS), torch.zeros(MODELS)
-    warned = Warned()
-    log = logging.getLogger("conbandit_torch.regression")
-    log.addHandler(warned)
     found: dict[int, float] = {}
     done, failed = 0, ""
     try:
@@ -140,9 +124,7 @@ def errors(case: str, source: Iterator[Tensor], marks: list[int], refresh_every:
                 say(f"{case}: relative error {found[done]:.1e} after {done:,} updates")
     except NumericsError as error:
         failed = f"after {done:,} updates: {error}"
-    finally:
-        log.removeHandler(warned)
-    return {"case": case, "errors": found, "warning": warned.text, "failed": failed}
+    return {"case": case, "errors": found, "failed": failed}
 
 
 def draw(cases: list[Figures], stem: Path) -> None:
@@ -207,8 +189,7 @@ def main(words: list[str] | None = None) -> None:
     for own in cases:
         last = own["errors"].get(options.updates, float("nan"))
         verdict = met(last, MOST_ERROR)
-        warned = "yes" if own["warning"] else "no"
-        error_rows.append([own["case"], f"{last:.1e}", verdict, warned, own["failed"]])
+        error_rows.append([own["case"], f"{last:.1e}", verdict, own["failed"]])
     regret_rows = [
         [
             *(own["size"], own["policy"], f"{own['float32']:.3f}", f"{own['float64']:.3f}"),
@@ -220,7 +201,7 @@ def main(words: list[str] | None = None) -> None:
         (
             f"Relative error of M^-1 after {options.updates:,} updates, worst of {MODELS} users; d = {DIM}, "
             f"ridge {RIDGE}; below {MOST_ERROR:g} allowed",
-            ["observations", "error", "met", "warned", "failed"],
+            ["observations", "error", "met", "failed"],
             error_rows,
         ),
         (
