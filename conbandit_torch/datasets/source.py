@@ -65,6 +65,7 @@ class Events:
 
     def add(self, users: np.ndarray, items: np.ndarray, values: Any, times: Any) -> None:
         """A piece: [n] positions of users, and of items (-1: unknown), values and times."""
+        piece: tuple[np.ndarray, ...]  # without this, what mypy infers depends on its hash seed
         piece = (users, items, np.asarray(values, np.float32), np.asarray(times, np.int64))
         for column, part in zip(self._columns, piece, strict=True):
             column.append(part)
