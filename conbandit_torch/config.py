@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentError
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, get_args
 
-import yaml
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
@@ -19,13 +18,13 @@ from conbandit_torch.config_errors import ConfigError, arguments_of, check_keys,
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.experiment import Experiment, IfLoggerFails
 from conbandit_torch.loop import Precision
+from conbandit_torch.yaml_files import read_yaml, value_of
 
 _GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
 _GIVEN_TO_ENVIRONMENTS = {"seed"}
 # Names that a results folder needs itself.
 _RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv", "windows.csv")
 _REQUIRED = ("rounds", "environment", "policies")
-_MOST_VALUES = 100_000
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
 _PARTS = ("environment", "policies", "callbacks")
@@ -44,12 +43,15 @@ def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
 
 def read(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
     """The file's content as it is written, with the values of `overrides` replaced."""
-    config = _read(path)
+    config = read_yaml(path, _REQUIRED)
+    known = [*_REQUIRED, *_OPTIONAL]
     for key, text in overrides:
+        top = key.partition(".")[0]
+        if top not in known:
+            raise ConfigError(f"--{key}: no option, and no key of a config{choices(top, known)}")
         try:
-            value = text if key == "seeds" else yaml.load(text, _Loader)  # YAML reads 1:30 as 90
-            value = _unshared(value, iter(range(_MOST_VALUES)))
-        except Exception:  # see `_read`
+            value = text if key == "seeds" else value_of(text)  # YAML reads 1:30 as 90
+        except Exception:
             raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
         set_value(config, key, value)
     return config
@@ -126,73 +128,6 @@ def parse_seeds(value: Any) -> list[int]:
     if not seeds or len(set(seeds)) != len(seeds):
         raise ValueError
     return seeds
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as people write it: 1e-3 is a number, and a key given twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is given twice", node.start_mark
-                )
-        return super().construct_mapping(node, deep)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"),
-    list("-+0123456789."),
-)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        config = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not a text file in UTF-8 ({error.reason})") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: not valid YAML: nested too deeply") from None
-    except Exception as error:  # PyYAML's constructors let KeyError, AttributeError and more through
-        raise ConfigError(f"{path}: not valid YAML: {error}") from None
-    if not isinstance(config, dict):
-        raise ConfigError(f"{path}: expected a mapping with {', '.join(_REQUIRED)}")
-    try:
-        unshared: dict[str, Any] = _unshared(config, iter(range(_MOST_VALUES)))
-    except (StopIteration, RecursionError):
-        raise ConfigError(
-            f"{path}: nested too deeply, or more than {_MOST_VALUES} values (an alias of itself?)"
-        ) from None
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    return unshared
-
-
-def _unshared(node: Any, left: Iterator[int]) -> Any:
-    """A copy in which aliases (`*name`) are mappings of their own, so that an override hits only one."""
-    next(left)
-    if isinstance(node, dict):
-        copied = {}
-        for key, value in node.items():
-            copied[_checked(key)] = _unshared(value, left)
-        return copied
-    if isinstance(node, list):
-        copies = []
-        for value in node:  # no generator: its StopIteration would become a RuntimeError
-            copies.append(_unshared(value, left))
-        return copies
-    return _checked(node)
-
-
-def _checked(value: Any) -> Any:
-    """The value, if it can be shown: Python refuses to write whole numbers of more than 4300 digits."""
-    if isinstance(value, int) and value.bit_length() > 4096:
-        raise ValueError(f"a whole number of {value.bit_length()} bits")
-    return value
 
 
 def set_value(config: dict[str, Any], key: str, value: Any) -> None:

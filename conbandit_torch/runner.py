@@ -89,8 +89,8 @@ def run(
         rows = {job: row for job in experiment.jobs() if (row := finished(folder, *job)) is not None}
         todo = [job for job in experiment.jobs() if job not in rows]
         if rows:
-            held = f"{folder} holds {len(rows)} of {len(experiment.jobs())} jobs; running the others"
-            console.print(held, soft_wrap=True)
+            held = f"{folder} holds {len(rows)} of {len(experiment.jobs())} jobs"
+            console.print(f"{held}; running the others" if todo else f"{held}: all are done", soft_wrap=True)
         if in_processes:
             new = _in_processes(call, todo, console, jobs, backend)
         else:
@@ -113,7 +113,8 @@ def how_it_ran(folder: Path) -> dict[str, Any]:
         numbers = {key: int(how[key]) for key in ("threads", "jobs", "devices", "num_nodes")}
         return numbers | {"backend": str(how["backend"])}
     except (OSError, ValueError, KeyError, TypeError):
-        raise ConfigError(f"{folder}: no results folder, {_HOW} is missing or damaged") from None
+        problem = f"no results folder, {_HOW} is missing or damaged" if folder.exists() else "no such folder"
+        raise ConfigError(f"{folder}: {problem}") from None
 
 
 def check(experiment: Experiment, processes: Processes = ALONE) -> None:

@@ -240,8 +240,8 @@ def test_a_class_in_a_file_of_ones_own_is_found(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from conbandit_torch import ConversationMixin, LinUCB\n"
         "class Bold(LinUCB):\n"
-        "    def radius(self, context, features, solved):\n"
-        "        return 2 * super().radius(context, features, solved)\n"
+        "    def radius(self, candidates):\n"
+        "        return 2 * super().radius(candidates)\n"
         "class ConBold(ConversationMixin, Bold):\n"
         "    pass\n"
     )
@@ -262,7 +262,7 @@ def test_a_class_in_a_file_of_ones_own_is_found(tmp_path):
         ),
         (
             ["run", "config.yaml", "--polices.Con.init_args.mix", "1"],
-            "unknown key 'polices' (did you mean 'policies'?)",
+            "no option, and no key of a config (did you mean 'policies'?)",
         ),
         (["run", "config.yaml", "--rounds=3", "stray"], "unexpected argument 'stray'"),
         (
@@ -305,3 +305,19 @@ def test_no_hidden_features_at_all_is_a_run_like_any_other(tmp_path):
         tmp_path, changed("policies.Con", {"class_path": "HConUCB", "init_args": {"hidden_dim": 0}})
     )
     assert main(["run", str(config), "--seeds", "0", "--out", str(tmp_path / "out")]) == 0
+
+
+def test_an_option_that_does_not_exist_is_not_blamed_on_the_file(tmp_path, capsys):
+    assert main(["run", str(write(tmp_path, GOOD)), "--foo", "10"]) == 2
+    assert "--foo: no option, and no key of a config; valid: rounds, " in capsys.readouterr().err
+    assert main(["run", str(write(tmp_path, GOOD)), "--policy.Lin.init_args.alpha", "1"]) == 2
+    assert "(did you mean 'policies'?)" in capsys.readouterr().err
+
+
+def test_a_finished_folder_is_told_so(tmp_path, capsys):
+    words = ["run", str(write(tmp_path, GOOD)), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert main(words) == 0
+    assert "jobs: all are done" in capsys.readouterr().err
+    assert main(["resume", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere: no such folder" in capsys.readouterr().err
