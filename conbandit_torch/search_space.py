@@ -93,7 +93,8 @@ def read_tunings(
     section = config.get("tune")
     where = f"{path}: tune"
     if not isinstance(section, dict):
-        raise ConfigError(f"{where}: expected a mapping with seeds and space, got {section!r}")
+        got = "there is no such section" if section is None else f"got {section!r}"
+        raise ConfigError(f"{where}: expected a mapping with seeds and space, {got}")
     check_keys(section, where, required=("space",), optional=("seeds", "start"))
     spaces = section["space"]
     if not isinstance(spaces, dict) or not spaces:

@@ -52,14 +52,15 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
 
 def trials_table(policy: str, trials: list[FrozenTrial], shown: int = 5) -> Table:
     """The best of a study's finished trials, with 95 % t intervals over their seeds."""
-    seeds = len(trials[0].user_attrs["regrets"])
+    name, seeds = trials[0].user_attrs["loss"], len(trials[0].user_attrs["losses"])
     over = f"{seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
     table = Table(title=f"{policy}: best of {len(trials)} trials ({over})")
-    for heading in ("trial", "regret", *trials[0].params):
+    for heading in ("trial", name, *trials[0].params):
         table.add_column(heading.rpartition(".")[2], justify="right")
     for trial in trials[:shown]:
         values = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in trial.params.values()]
-        table.add_row(str(trial.number), with_interval(np.array(trial.user_attrs["regrets"])), *values)
+        losses = with_interval(np.array(trial.user_attrs["losses"]), 2 if name == "regret" else 4)
+        table.add_row(str(trial.number), losses, *values)
     return table
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from rich.console import Console
@@ -62,12 +62,14 @@ def tune(
                 study.enqueue_trial(known, skip_if_exists=True)
     evaluate = partial(_evaluate, tuning, threads)
     asked: dict[int, Trial] = {}
-    for (number, _), regrets in stream(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
-        problem = regrets.reason if isinstance(regrets, Crashed) else ""
-        problem = regrets if isinstance(regrets, str) else problem
-        if isinstance(regrets, list):
-            asked[number].set_user_attr("regrets", regrets)
-            study.tell(number, fmean(regrets))
+    for (number, _), found in stream(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
+        problem = found.reason if isinstance(found, Crashed) else ""
+        problem = found if isinstance(found, str) else problem
+        if isinstance(found, list):
+            losses = [loss for _, loss in found]
+            asked[number].set_user_attr("loss", found[0][0])
+            asked[number].set_user_attr("losses", losses)
+            study.tell(number, fmean(losses))
         else:
             study.tell(number, state=TrialState.FAIL)
         console.print(_describe(tuning, study, number, problem), soft_wrap=True)
@@ -109,20 +111,20 @@ def finished(study: Study) -> list[FrozenTrial]:
     return sorted(done, key=lambda trial: trial.value or 0.0)
 
 
-def write_tuned(tunings: list[Tuning], folder: Path) -> Path:
+def write_tuned(tunings: list[Tuning], config: dict[str, Any], folder: Path) -> Path:
     """`tuned.yaml`: the config with the best parameters known to `folder`, for `conbandit run`.
 
     `tunings` are all of the config's; those without a finished trial keep the config's own values.
     """
-    config = {key: value for key, value in tunings[0].config.items() if key != "tune"}
+    config = {key: value for key, value in config.items() if key != "tune"}
     lines = ["# Tuned by `conbandit tune`, on seeds of its own:"]
     for tuning in tunings:
         trials = finished(open_study(tuning, folder)) if _journal(tuning, folder).exists() else []
         if trials:
             config = tuning.with_parameters(config, trials[0].params)
             seeds = ", ".join(map(str, tuning.seeds))
-            found = f"regret {trials[0].value:.2f} on seeds {seeds}, best of {len(trials)} trials"
-            lines.append(f"#   {tuning.policy}: {found}")
+            best = f"{trials[0].user_attrs['loss']} {trials[0].value:.4g}"
+            lines.append(f"#   {tuning.policy}: {best} on seeds {seeds}, best of {len(trials)} trials")
     path = folder / "tuned.yaml"
     header = "\n".join(lines)
     write_at_once(path, f"{header}\n{yaml.safe_dump(config, sort_keys=False)}")
@@ -150,8 +152,8 @@ def _ask(
         yield trial.number, trial.params
 
 
-def _evaluate(tuning: Tuning, threads: int, trial: tuple[int, Parameters]) -> list[float] | str:
-    """Final losses of the seeds (regrets, as a rule), or what was wrong."""
+def _evaluate(tuning: Tuning, threads: int, trial: tuple[int, Parameters]) -> list[tuple[str, float]] | str:
+    """The seeds' final losses, each with its name, or what was wrong."""
     try:
         experiment = resolve(tuning.trial(trial[1]), tuning.source)
         check(experiment)
@@ -169,5 +171,5 @@ def _describe(tuning: Tuning, study: Study, number: int, problem: str) -> str:
     )
     if problem:
         return f"{tuning.policy} trial {number}: {parameters}: FAILED, {problem}"
-    best = study.best_value
-    return f"{tuning.policy} trial {number}: {parameters}: regret {trial.value:.2f} (best {best:.2f})"
+    loss = f"{trial.user_attrs['loss']} {trial.value:.4g} (best {study.best_value:.4g})"
+    return f"{tuning.policy} trial {number}: {parameters}: {loss}"

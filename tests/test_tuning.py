@@ -46,7 +46,17 @@ def test_a_trials_value_is_the_mean_regret_on_the_tuning_seeds(tuning, tmp_path)
     config["policies"]["Lin"]["init_args"] |= best.params
     path.write_text(yaml.safe_dump(config))
     regrets = [build(load(path), ("Lin", seed), 1).run()[-1].cumulative_regret for seed in (10, 11)]
-    assert best.user_attrs["regrets"] == regrets and best.value == sum(regrets) / 2
+    assert best.user_attrs == {"loss": "regret", "losses": regrets} and best.value == sum(regrets) / 2
+
+
+def test_on_a_replayed_log_it_is_the_share_shown_without_a_click(tmp_path, capsys):
+    sizes = {"users": 20, "arms": 30, "terms": 5, "dim": 4, "events": 40, "pool": 4}
+    world = {"class_path": "GeneratedLog", "init_args": sizes}
+    config = TUNABLE | {"environment": world, "rounds": 20}
+    assert main(["tune", str(write(tmp_path, config)), "--trials", "1", "--out", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr()
+    assert "1 - CTR" in shown.out + shown.err and "regret" not in shown.out + shown.err
+    assert "1 - CTR 0." in (tmp_path / "out" / "tuned.yaml").read_text()
 
 
 def test_the_configs_own_values_are_tried_first(tuning, tmp_path):
@@ -140,7 +150,7 @@ def test_a_study_of_another_search_space_is_refused(tuning, tmp_path):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (GOOD, "tune: expected a mapping with seeds and space, got None"),
+        (GOOD, "tune: expected a mapping with seeds and space, there is no such section"),
         (with_space({}), "tune.space: expected a mapping of policies"),
         (with_space(SPACE, seeds="1-3"), "tune.seeds: 1 is a seed of the evaluation too"),
         (with_space(SPACE, seeds="a"), "tune.seeds: expected numbers like"),
@@ -174,3 +184,9 @@ def test_a_policy_without_a_search_space_is_named(tmp_path, capsys):
     path = write(tmp_path, TUNABLE)
     assert main(["tune", str(path), "--policy", "Con", "--out", str(tmp_path / "out")]) == 2
     assert "there is no search space of 'Con'; valid: Lin" in capsys.readouterr().err
+
+
+def test_fewer_rounds_for_trials_are_not_the_evaluations(tmp_path):
+    words = ["tune", str(write(tmp_path, TUNABLE)), "--trials", "1", "--rounds", "3"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    assert yaml.safe_load((tmp_path / "out" / "tuned.yaml").read_text())["rounds"] == TUNABLE["rounds"]
