@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -133,15 +134,12 @@ class Catalogue(nn.Module):
             edges = self.arms_of(terms)
             total = values.new_zeros(len(terms), values.shape[1])
             return total.index_add_(0, edges.owner, edges.weight[:, None] * values[edges.target])
-        counts = self._term_offsets.diff()
-        terms = torch.arange(self.num_terms, device=values.device).repeat_interleave(counts)
-        graph = torch.sparse_coo_tensor(
-            torch.stack((terms, self._term_arms)),
-            self._term_shares,
-            (self.num_terms, self.num_arms),
-            check_invariants=False,
-        )
-        return graph @ values
+        size = (self.num_terms, self.num_arms)
+        parts = (self._term_offsets, self._term_arms, self._term_shares)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            graph = torch.sparse_csr_tensor(*parts, size, check_invariants=False)
+        return graph @ values.contiguous()
 
     def _check_graph(self, arms: Tensor, terms: Tensor, weights: Tensor) -> None:
         if self.num_arms != len(self.arm_features):

@@ -94,9 +94,9 @@ def _play(
     state = fingerprint(simulation.policy.state_dict(), processes)
     if processes.is_first:
         result = {"users": simulation.metrics.num_users, "summary": row, "fingerprint": state}
-        if simulation.environment.logged is not None:
-            windows = {"window": WINDOW, "ctr": simulation.metrics.windows()}
-            result["log"] = simulation.environment.logged._asdict() | windows
+        log = simulation.environment.logged(simulation.rounds)
+        if log is not None:
+            result["log"] = log._asdict() | {"window": WINDOW, "ctr": simulation.metrics.windows()}
         write_at_once(folder / "result.json", json.dumps(result))
         shutil.rmtree(checkpoints, ignore_errors=True)
         for errors in folder.glob("error*.txt"):  # of former attempts

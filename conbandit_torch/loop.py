@@ -16,7 +16,7 @@ from conbandit_torch.callbacks import Callback, StoppedError
 from conbandit_torch.checkpoint import CheckpointError, SavedState
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.metrics import Metrics, Record, records_from_tensor, records_to_tensor
-from conbandit_torch.records import Round
+from conbandit_torch.records import Round, rows_of
 
 _log = logging.getLogger(__name__)
 
@@ -32,8 +32,18 @@ def play_round(policy: Bandit, environment: Environment) -> Round:
     arm = policy.choose(context)  # [B]
     outcome = environment.pull(context, arm)
     seen = outcome.rows  # all rows, except when replaying a log
-    policy.update(context.take(seen), arm[seen], outcome.reward[seen])
+    policy.update(context.take(seen), rows_of(arm, seen), rows_of(outcome.reward, seen))
     return Round(context, dialogue, arm, outcome)
+
+
+def _keep_freed_memory() -> None:
+    """Have the C library keep work arrays when they are freed, for the next round's.
+
+    As it comes, glibc gives arrays of megabytes back to the system and takes them again, page by page, every
+    round, which can take longer than filling them. It keeps sizes up to that of the largest block it has seen
+    freed, if that is at most 32 MiB; so here is one, whose pages are never touched.
+    """
+    torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
 
 Precision = Literal["32-true", "64-true"]
@@ -142,7 +152,10 @@ class Simulation:
                 module.load_state_dict(own, strict=True)
             except RuntimeError as error:
                 problem = " ".join(str(error).split())
-                raise CheckpointError(f"the checkpoint is of another experiment: {problem}") from None
+                raise CheckpointError(
+                    "the checkpoint is of another experiment, or of another version of this package: "
+                    f"{problem}"
+                ) from None
         try:
             records = records_from_tensor(state.tensors["records"])
         except (KeyError, ValueError) as error:
@@ -172,6 +185,7 @@ class Simulation:
         return self.records
 
     def _play(self) -> None:
+        _keep_freed_memory()
         for callback in self.callbacks:
             callback.on_start(self)
         start = time.perf_counter() - (self.records[-1].seconds if self.records else 0.0)

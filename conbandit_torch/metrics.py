@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.records import Round, all_finite
+from conbandit_torch.records import Round, all_finite, rows_of
 
 
 @dataclass
@@ -49,11 +49,11 @@ class Record:
     details: dict[str, Tensor] = field(default_factory=dict)
 
     @property
-    def loss(self) -> float:
-        """What tuning minimises: the regret or, when a log is replayed, the share shown without a click."""
+    def loss(self) -> tuple[str, float]:
+        """What tuning minimises, and its name: the regret, or what is shown without a click (replay)."""
         if self.cumulative_regret is not None:
-            return self.cumulative_regret
-        return 1.0 if self.ctr is None else 1.0 - self.ctr
+            return "regret", self.cumulative_regret
+        return "1 - CTR", 1.0 if self.ctr is None else 1.0 - self.ctr
 
 
 WINDOW = 500  # counted events in a window of the click-through rate, as in [Zhang20]
@@ -107,7 +107,8 @@ class Metrics(nn.Module):
         self.register_buffer("_sums", torch.zeros(5, dtype=torch.float64, device=device))
         asked = torch.zeros(environment.catalogue.num_terms, dtype=torch.int64, device=device)
         self.register_buffer("_asked", asked)
-        events = 0 if environment.logged is None else environment.logged.events
+        log = environment.logged()
+        events = 0 if log is None else log.events
         self.register_buffer("_counted", torch.zeros((), dtype=torch.int64, device=device))
         clicks = torch.zeros(-(-events // WINDOW), dtype=torch.float64, device=device)
         self.register_buffer("_clicks", clicks)
@@ -115,14 +116,15 @@ class Metrics(nn.Module):
     def add(self, played: Round) -> None:
         """Count one round."""
         outcome = played.outcome
-        reward = outcome.reward[outcome.rows]
-        regret = torch.zeros_like(reward) if outcome.regret is None else outcome.regret[outcome.rows]
+        reward = rows_of(outcome.reward, outcome.rows)
+        regret = torch.zeros_like(reward) if outcome.regret is None else rows_of(outcome.regret, outcome.rows)
         rows = torch.ones_like(reward)
         # A policy that was told to skip bad feedback skips it here too; on a GPU looking would wait for it.
         if reward.device.type != "cpu" or not all_finite(reward):
             rows = reward.isfinite().to(reward)
             reward = reward.where(rows > 0, 0)
-        self._sums[:4] += torch.stack((regret, regret, reward, rows)).sum(1, dtype=torch.float64)
+        sums = torch.stack((regret, regret, reward, rows)).sum(1, dtype=torch.float64)
+        self._sums[:4].add_(sums)
         if len(self._clicks):
             place = self._counted + torch.arange(len(reward), device=reward.device)
             self._clicks.index_add_(0, place // WINDOW, reward.double())

@@ -27,14 +27,14 @@ _MIX2 = _signed(0x94D049BB133111EB)
 def _shift(x: Tensor, bits: int) -> Tensor:
     """Logical right shift of int64 (torch's own shift copies the sign bit)."""
     mask: int = 2 ** (64 - bits) - 1
-    return (x >> bits) & mask
+    return (x >> bits).bitwise_and_(mask)
 
 
-def _mix(x: Tensor) -> Tensor:
-    """The finaliser of splitmix64: every input bit reaches every output bit."""
-    x = (x ^ _shift(x, 30)) * _MIX1
-    x = (x ^ _shift(x, 27)) * _MIX2
-    return x ^ _shift(x, 31)
+def _mix_(x: Tensor) -> Tensor:
+    """The finaliser of splitmix64, in place: every input bit reaches every output bit."""
+    x.bitwise_xor_(_shift(x, 30)).mul_(_MIX1)
+    x.bitwise_xor_(_shift(x, 27)).mul_(_MIX2)
+    return x.bitwise_xor_(_shift(x, 31))
 
 
 class Stream:
@@ -57,13 +57,13 @@ class Stream:
     def bits(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] int64, all 64 bits random."""
         rounds = torch.as_tensor(rounds, device=users.device)
-        state = _mix(_mix(users * _GOLDEN + self._key) + rounds * _GOLDEN)  # [B]
+        state = _mix_(_mix_(users * _GOLDEN + self._key) + rounds * _GOLDEN)  # [B]
         index = torch.arange(1, count + 1, device=users.device)
-        return _mix(state[:, None] + index * _GOLDEN)
+        return _mix_(state[:, None] + index * _GOLDEN)
 
     def uniform(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] float64, uniform on [0, 1)."""
-        return _shift(self.bits(users, rounds, count), 11).double() * 2.0**-53
+        return _shift(self.bits(users, rounds, count), 11).double().mul_(2.0**-53)
 
     def normal(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] float64, standard normal (Box-Muller)."""
@@ -72,7 +72,7 @@ class Stream:
 
     def integers(self, users: Tensor, rounds: Tensor | int, count: int, high: int) -> Tensor:
         """[B, count] int64, uniform on 0 .. high - 1."""
-        return (self.uniform(users, rounds, count) * high).long()
+        return _shift(self.bits(users, rounds, count), 11).double().mul_(high * 2.0**-53).long()
 
     def subsets(self, users: Tensor, rounds: Tensor | int, count: int, population: int) -> Tensor:
         """[B, count] int64: `count` distinct members of 0 .. population - 1, in random order.
@@ -84,9 +84,16 @@ class Stream:
             raise ValueError(f"cannot draw {count} distinct members out of {population}")
         if 2 * count > population:  # too many draws would be repeats: shuffle everything instead
             return self.bits(users, rounds, population).argsort(dim=1, stable=True)[:, :count]
-        expected = population * -math.log1p(-count / population)
-        size = math.ceil(expected + 6 * math.sqrt(expected - count)) + 4
-        return self._distinct(users, rounds, count, population, size)
+        # Few rows of few out of many repeat themselves, and the others need no second look.
+        chosen = self.integers(users, rounds, count, population)
+        values = _sort_rows(chosen.to(torch.int32 if population < 2**31 else torch.int64, copy=True))
+        repeating = (values[:, 1:] == values[:, :-1]).any(1).nonzero().squeeze(1)
+        if len(repeating):
+            expected = population * -math.log1p(-count / population)
+            size = math.ceil(expected + 6 * math.sqrt(expected - count)) + 4
+            rounds = torch.as_tensor(rounds, device=users.device).expand(len(users))
+            chosen[repeating] = self._distinct(users[repeating], rounds[repeating], count, population, size)
+        return chosen
 
     def subsets_of(self, users: Tensor, rounds: Tensor | int, count: int, populations: Tensor) -> Tensor:
         """[B, count] int64: `count` distinct members of 0 .. populations[b] - 1, in no particular order.
@@ -103,9 +110,7 @@ class Stream:
             chosen[step] = torch.where(taken, last, drawn)
         return chosen.T
 
-    def _distinct(
-        self, users: Tensor, rounds: Tensor | int, count: int, population: int, size: int
-    ) -> Tensor:
+    def _distinct(self, users: Tensor, rounds: Tensor, count: int, population: int, size: int) -> Tensor:
         """The first `count` distinct values among `size` draws a row, or among more if need be."""
         draws = self.integers(users, rounds, size, population)  # [B, size]
         # Equal draws become neighbours when sorted, the earliest first: value and position in one number.
@@ -120,9 +125,7 @@ class Stream:
         chosen = draws.new_empty(len(draws), count + 1).scatter_(1, slot, draws)[:, :count]
         short = (rank[:, -1] < count).nonzero().squeeze(1)
         if len(short):
-            rounds = torch.as_tensor(rounds, device=users.device).expand(len(users))
-            more = self._distinct(users[short], rounds[short], count, population, 2 * size)
-            chosen[short] = more
+            chosen[short] = self._distinct(users[short], rounds[short], count, population, 2 * size)
         return chosen
 
 

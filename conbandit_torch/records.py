@@ -34,6 +34,19 @@ def look_up(table: Tensor, ids: Tensor) -> Tensor:
     return table.index_select(0, ids.reshape(-1)).view(*ids.shape, *table.shape[1:])
 
 
+def rows_of(tensor: Tensor, rows: Index) -> Tensor:
+    """`tensor[rows]`, or the tensor itself if those are all."""
+    return tensor if rows is EVERY_ROW else tensor[rows]
+
+
+def add_at(state: Tensor, rows: Index, value: Tensor | int) -> None:
+    """`state[rows] += value`; a slice is a view, which Python would copy onto itself once more."""
+    if isinstance(rows, slice):
+        state[rows].add_(value)
+    else:
+        state[rows] += value
+
+
 class Context:
     """Who is here and what may be shown to them. Holds nothing of the truth.
 
@@ -109,7 +122,7 @@ class Context:
         return self
 
     def __len__(self) -> int:
-        return len(self.users)
+        return self.users.shape[0]
 
     @property
     def has_own_features(self) -> bool:
@@ -131,6 +144,8 @@ class Context:
 
     def take(self, rows: Index) -> Context:
         """The context of some of the rows."""
+        if rows is EVERY_ROW:
+            return self
         span = None
         if isinstance(rows, slice) and rows.step not in (None, 1):
             rows = torch.arange(len(self), device=self.users.device)[rows]
@@ -230,7 +245,7 @@ class Question:
         return asked
 
     def __len__(self) -> int:
-        return len(self.about)
+        return self.about.shape[0]
 
     def take(self, rows: Index) -> Question:
         """The question to some of its Q rows, for a context of those rows alone."""
@@ -256,7 +271,7 @@ class Outcome:
 
 
 class Logged(NamedTuple):
-    """The log that an environment replays.
+    """The log that an environment replays, or the first part of it.
 
     Attributes:
         events: how many events it has.

@@ -1,25 +1,35 @@
-"""Many independent ridge regressions at once. All inverse algebra of the package lives here."""
+"""Many independent ridge regressions at once: M, its inverse, and what follows from them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.linalg import vecdot
 
-from conbandit_torch.algebra import dot
-from conbandit_torch.records import EVERY_ROW, Index, rows_per_block
-from conbandit_torch.sharding import Processes
+from conbandit_torch.algebra import dot, runs_of_like_size, shrink_root_, sqrt_
+from conbandit_torch.records import EVERY_ROW, Index, rows_of
 
 
 class NumericsError(ArithmeticError):
     """Numbers got out of hand: a matrix is no longer positive definite, or features are too large."""
 
 
+def ridge_prior(name: str, ridge: float, dim: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """`ridge I` and its inverse [D, D], with dtype and device of `like`; errors call the ridge `name`."""
+    if not (ridge > 0 and math.isfinite(ridge)):
+        raise ValueError(f"{name} must be above 0 and finite, got {ridge}")
+    eye = torch.eye(dim, dtype=like.dtype, device=like.device)
+    prior, inverse = ridge * eye, eye / (ridge * eye.new_ones(()))
+    if not (prior.isfinite().all() and inverse.isfinite().all()):
+        raise ValueError(f"{name} is {ridge}: that, or its inverse, is too large for {like.dtype}")
+    return prior, inverse
+
+
 class RidgeRegression(nn.Module):
-    """Many ridge regressions, one per user (or per arm), as one batch.
+    """Many ridge regressions, one per user, as one batch.
 
     Rule:
         M = ridge I + weight sum x x^T,  b = weight sum y x,
@@ -39,6 +49,7 @@ class RidgeRegression(nn.Module):
         ridge: weight of the penalty `|theta - centre|^2`, above 0.
         weight: weight of every observation, above 0.
         refresh_every: observations of a model between exact inverses.
+        root: whether to keep a root of M^-1 as well, so that drawing from N(0, M^-1) takes time D^2, not D^3.
         like: a tensor whose dtype and device the state takes.
     """
 
@@ -46,6 +57,7 @@ class RidgeRegression(nn.Module):
     inverse: Tensor  # [U, D, D] M^-1
     moment: Tensor  # [U, D] b
     solution: Tensor  # [U, D] M^-1 b
+    root: Tensor | None  # [U, D, D] W with W W^T = M^-1, if asked for
     log_det: Tensor  # [U] log(det M / det(ridge I))
     count: Tensor  # [U] observations so far
 
@@ -57,89 +69,85 @@ class RidgeRegression(nn.Module):
         weight: float = 1.0,
         *,
         refresh_every: int = 500,
+        root: bool = False,
         like: Tensor | None = None,
     ) -> None:
         super().__init__()
-        least = {"num_models": (num_models, 1), "dim": (dim, 0), "refresh_every": (refresh_every, 1)}
-        for name, (size, smallest) in least.items():  # dim 0: no hidden features, say
-            if size < smallest:
-                raise ValueError(f"{name} must be at least {smallest}, got {size}")
-        for name, value in {"ridge": ridge, "weight": weight}.items():
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name} must be above 0 and finite, got {value}")
-        self.ridge, self.weight, self.refresh_every = ridge, weight, refresh_every
+        for name, size in {"num_models": num_models, "dim": dim, "refresh_every": refresh_every}.items():
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        if not (weight > 0 and math.isfinite(weight)):
+            raise ValueError(f"weight must be above 0 and finite, got {weight}")
+        self.dim, self.ridge, self.weight, self.refresh_every = dim, ridge, weight, refresh_every
         like = torch.empty(0) if like is None else like
-        eye = torch.eye(dim, dtype=like.dtype, device=like.device)
-        if not ((ridge * eye).isfinite().all() and (eye / (ridge * eye.new_ones(()))).isfinite().all()):
-            raise ValueError(f"ridge is {ridge}: that, or its inverse, is too large for {like.dtype}")
-        self.register_buffer("gram", (ridge * eye).repeat(num_models, 1, 1))
-        self.register_buffer("inverse", (eye / ridge).repeat(num_models, 1, 1))
+        gram, inverse = ridge_prior("ridge", ridge, dim, like)
+        self.register_buffer("gram", gram.repeat(num_models, 1, 1))
+        self.register_buffer("inverse", inverse.repeat(num_models, 1, 1))
+        self.register_buffer("root", inverse.sqrt().repeat(num_models, 1, 1) if root else None)
         self.register_buffer("moment", like.new_zeros(num_models, dim))
         self.register_buffer("solution", like.new_zeros(num_models, dim))
         self.register_buffer("log_det", like.new_zeros(num_models))
         self.register_buffer("count", torch.zeros_like(self.log_det, dtype=torch.int64))
         self._calls_until_due = 0  # no model can be due for a refresh before that many updates
 
-    @property
-    def dim(self) -> int:
-        """`D`, the length of a feature vector."""
-        return self.moment.shape[1]
-
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
         solution = self.solution[who]
         if centre is None:
             return solution
-        return solution + self.solve(who, self.ridge * centre[:, None]).squeeze(1)
+        rows = torch.baddbmm(solution[:, None], centre[:, None], self.inverse[who], alpha=self.ridge)
+        return rows.squeeze(1)
 
     def solve(self, who: Index, vectors: Tensor) -> Tensor:
         """`M^-1 v` for n vectors a model: [B, n, D] -> [B, n, D]."""
         # M^-1 is symmetric; rows times matrix is several times as fast as matrix times columns.
         return torch.bmm(vectors, self.inverse[who])
 
+    def norm(self, who: Index, vectors: Tensor) -> Tensor:
+        """`|v|_{M^-1}` of n vectors a model: [B, n, D] -> [B, n]."""
+        return sqrt_(self.solve(who, vectors).mul_(vectors).sum(-1))
+
     def deviation(self, who: Index, normal: Tensor) -> Tensor:
         """A draw of N(0, M^-1) a model, from standard normal numbers: [B, D] -> [B, D]."""
-        # M^-1 = L L^T is the covariance of L z. (M, a long sum, resolves the ridge less well in float32.)
-        factor = self._factor(self.inverse, who)
-        return torch.bmm(factor, normal.to(factor)[..., None]).squeeze(2).to(self.moment)
+        # M^-1 = W W^T is the covariance of W z.
+        root = self._factor(self.inverse, who) if self.root is None else self.root[who]
+        return dot(root, normal.to(root)).to(self.moment)
 
     def update(self, who: Index, features: Tensor, targets: Tensor) -> None:
         """One observation (features [B, D], targets [B]) for each of the distinct models `who`."""
         if features.shape[1:] != (self.dim,):
             raise ValueError(f"features must be [B, {self.dim}], got {list(features.shape)}")
-        inverse = self.inverse[who]  # [B, D, D] a view of the state if `who` is a slice
+        everyone = self._is_everyone(who)
+        if everyone:
+            who = EVERY_ROW
+        inverse = rows_of(self.inverse, who)  # [B, D, D] a view of the state if `who` is a slice
         direction, gain = self._direction(inverse, features)
         doubtful = self._doubtful(gain)
         if doubtful is not None:
             self.refresh(self._ids(who)[doubtful])  # mends rounding errors; what is left is an error
-            inverse = self.inverse[who]
+            inverse = rows_of(self.inverse, who)
             direction, gain = self._direction(inverse, features)
             self._check_gain(who, gain, features)
-        solution = self.solution[who]
-        surprise = targets - (features * solution).sum(1)  # [B]
-        self.solution[who] += (self.weight * surprise / gain)[:, None] * direction
-        step = direction * (self.weight / gain).sqrt()[:, None]
-        inverse.addcmul_(step[:, :, None], step[:, None, :], value=-1)  # Sherman-Morrison
-        _store(self.inverse, who, inverse)
-        gram = self.gram[who]
-        gram.addcmul_(features[:, :, None], features[:, None, :], value=self.weight)
-        _store(self.gram, who, gram)
-        self.moment[who] += self.weight * targets[:, None] * features
-        self.log_det[who] += gain.log()
-        self.count[who] += 1
+        solution = rows_of(self.solution, who)
+        surprise = (targets - vecdot(features, solution)).div_(gain)  # [B]
+        step = direction * gain.rsqrt().mul_(math.sqrt(self.weight)).unsqueeze_(1)  # [B, D]
+        inverse.addcmul_(step.unsqueeze(2), step.unsqueeze(1), value=-1)  # Sherman-Morrison
+        solution.addcmul_(direction, surprise.unsqueeze_(1), value=self.weight)
+        gram, moment = rows_of(self.gram, who), rows_of(self.moment, who)
+        gram.addcmul_(features.unsqueeze(2), features.unsqueeze(1), value=self.weight)
+        moment.addcmul_(features, targets.unsqueeze(1), value=self.weight)
+        log_det = rows_of(self.log_det, who).add_(gain.log_())
+        count = rows_of(self.count, who).add_(1)
+        if not isinstance(who, slice):  # a slice's are views of the state, and already there
+            self.inverse[who], self.solution[who], self.gram[who] = inverse, solution, gram
+            self.moment[who], self.log_det[who], self.count[who] = moment, log_det, count
+        if self.root is not None:
+            root = shrink_root_(rows_of(self.root, who), features, self.weight)
+            if not isinstance(who, slice):
+                self.root[who] = root
         if doubtful is not None:
             self.refresh(self._ids(who)[doubtful])
-        self._refresh_when_due(who)
-
-    def add(self, ids: Tensor, gram: Tensor, moment: Tensor) -> None:
-        """Add to M and b of models that may repeat: ids [E], gram [E, D, D], moment [E, D].
-
-        Inverses are left as they were: `refresh` those of the ids when all is in.
-        """
-        self.gram.index_add_(0, ids, gram, alpha=self.weight)
-        self.moment.index_add_(0, ids, moment, alpha=self.weight)
-        self.count.index_add_(0, ids, torch.ones_like(ids))
-        self._calls_until_due = 0
+        self._refresh_when_due(who, everyone)
 
     def rebuild(self, ids: Tensor, table: Tensor, rows: Tensor, targets: Tensor) -> None:
         """Add a whole history: observation e is of model ids[e], with features table[rows[e]] [E].
@@ -150,7 +158,7 @@ class RidgeRegression(nn.Module):
         models, counts = ids[order].unique_consecutive(return_counts=True)
         starts = counts.cumsum(0) - counts
         # Models of like count side by side, so that padding to the longest wastes little.
-        for part in _runs_of_like_size(counts, self.dim):
+        for part in runs_of_like_size(counts, self.dim):
             own = counts[part]
             column = torch.arange(int(own.max()), device=ids.device)
             inside = column < own[:, None]  # [m, T]
@@ -162,22 +170,11 @@ class RidgeRegression(nn.Module):
         self._calls_until_due = 0
         self.refresh(models)
 
-    def pool(self, who: Tensor, processes: Processes) -> None:
-        """Sum M and b of the models `who` [n] over processes, each of which has seen a part.
-
-        Inverses are left as they were: `refresh` them.
-        """
-        if processes.size == 1:
-            return
-        prior = self.ridge * torch.eye(self.dim, dtype=self.gram.dtype, device=self.gram.device)
-        self.gram[who] = prior + processes.sum(self.gram[who] - prior)
-        for state in (self.moment, self.count):
-            state[who] = processes.sum(state[who])
-
     def reset(self, who: Tensor) -> None:
         """Forget everything that the models `who` [n] have seen."""
-        eye = torch.eye(self.dim, dtype=self.gram.dtype, device=self.gram.device)
-        self.gram[who], self.inverse[who] = self.ridge * eye, eye / self.ridge
+        self.gram[who], self.inverse[who] = ridge_prior("ridge", self.ridge, self.dim, self.gram)
+        if self.root is not None:
+            self.root[who] = self.inverse[who].sqrt()  # of a diagonal matrix
         for state in (self.moment, self.solution, self.log_det, self.count):
             state[who] = 0
 
@@ -188,9 +185,12 @@ class RidgeRegression(nn.Module):
 
     def _refresh(self, who: Tensor) -> None:
         factor = self._factor(self.gram, who)
-        self.inverse[who] = torch.cholesky_inverse(factor).to(self.inverse)
-        moment = self.moment[who].double()[..., None]  # [n, D, 1]
-        self.solution[who] = torch.cholesky_solve(moment, factor).squeeze(2).to(self.solution)
+        inverse = torch.cholesky_inverse(factor)  # [n, D, D] float64
+        self.inverse[who] = inverse.to(self.inverse)
+        self.solution[who] = dot(inverse, self.moment[who].double()).to(self.solution)
+        if self.root is not None:  # M = L L^T has the inverse L^-T L^-1
+            eye = torch.eye(self.dim, dtype=factor.dtype, device=factor.device)
+            self.root[who] = torch.linalg.solve_triangular(factor.mT, eye, upper=True).to(self.root)
         log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
         self.log_det[who] = log_det.to(self.log_det)
 
@@ -219,12 +219,16 @@ class RidgeRegression(nn.Module):
         error = torch.finfo(self.gram.dtype).eps * math.prod(diagonals) * self.count[who].sqrt()
         self.refresh(who[error <= 1e-5])
         for block in who[error > 1e-5].split(1024):
-            self.gram[block] = torch.cholesky_inverse(self._factor(self.inverse, block)).to(self.gram)
+            factor = self._factor(self.inverse, block)
+            self.gram[block] = torch.cholesky_inverse(factor).to(self.gram)
+            if self.root is not None:  # upper triangular, and so the same that `refresh` gives
+                flipped = torch.linalg.cholesky(self.inverse[block].double().flip(1, 2))
+                self.root[block] = flipped.flip(1, 2).to(self.root)
 
     def _direction(self, inverse: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """`M^-1 x` [B, D] and `det M_new / det M` [B]."""
-        direction = torch.bmm(features[:, None], inverse).squeeze(1)
-        return direction, 1 + self.weight * (features * direction).sum(1)
+        direction = torch.bmm(features.unsqueeze(1), inverse).squeeze_(1)
+        return direction, vecdot(features, direction).mul_(self.weight).add_(1)
 
     def _doubtful(self, gain: Tensor) -> Tensor | None:
         """[B] where a rank-one step would lose too many digits of the inverse; None: nowhere.
@@ -232,10 +236,13 @@ class RidgeRegression(nn.Module):
         The step subtracts two numbers that agree to a part of 1 / gain. On a GPU looking would wait for
         the device, so there only the periodic refresh does.
         """
-        if gain.device.type != "cpu":
+        if gain.device.type != "cpu" or not gain.numel():
             return None
-        fine = (gain >= 0.5) & (gain < 1e-4 / torch.finfo(gain.dtype).eps)  # false for NaN
-        return None if bool(fine.all()) else ~fine
+        most = 1e-4 / torch.finfo(gain.dtype).eps
+        smallest, largest = gain.aminmax()  # NaN if any is
+        if float(smallest) >= 0.5 and float(largest) < most:
+            return None
+        return ~((gain >= 0.5) & (gain < most))
 
     def _check_gain(self, who: Index, gain: Tensor, features: Tensor) -> None:
         """Gains are at least 1 where M is positive definite, and finite where numbers are not too large."""
@@ -259,8 +266,11 @@ class RidgeRegression(nn.Module):
         super()._load_from_state_dict(*args, **kwargs)
         self._calls_until_due = 0  # other counts came in: look at them
 
-    def _refresh_when_due(self, who: Index) -> None:
-        everyone = isinstance(who, slice) and len(self.count[who]) == len(self.count)
+    def _is_everyone(self, who: Index) -> bool:
+        number = self.count.shape[0]
+        return isinstance(who, slice) and who.indices(number) == (0, number, 1)
+
+    def _refresh_when_due(self, who: Index, everyone: bool) -> None:
         self._calls_until_due -= 1
         if everyone and self._calls_until_due > 0:
             return  # looking at the counts would wait for the device
@@ -271,20 +281,3 @@ class RidgeRegression(nn.Module):
         self._calls_until_due = 0
         if everyone:  # all counts are seen: look again only when one can have come due
             self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())
-
-
-def _runs_of_like_size(counts: Tensor, width: int) -> Iterator[Tensor]:
-    """Positions of `counts`, largest first, in runs that stay small when padded to their largest."""
-    order = counts.argsort(descending=True)
-    sizes = counts[order].tolist()
-    start = 0
-    while start < len(sizes):
-        rows = rows_per_block(sizes[start] * width)
-        yield order[start : start + rows]
-        start += rows
-
-
-def _store(state: Tensor, who: Index, value: Tensor) -> None:
-    """Write `value` back; a slice's `value` is a view of the state, and already there."""
-    if not isinstance(who, slice):
-        state[who] = value

@@ -76,7 +76,7 @@ class Processes:
 
     def any(self, flag: bool) -> bool:
         """Whether any process says so."""
-        return bool(self.sum(torch.tensor(int(flag), device=self.device)))
+        return flag if self.size == 1 else bool(self.sum(torch.tensor(int(flag), device=self.device)))
 
     def agree(self, value: ValueT) -> ValueT:
         """What the first process says."""

@@ -215,7 +215,9 @@ def test_a_checkpoint_cannot_carry_code(tmp_path):
 def test_a_checkpoint_of_another_policy_is_refused(tmp_path):
     with pytest.raises(StoppedError):
         simulation("LinUCB", StopAt(5), Checkpoint(tmp_path, 100)).run()
-    with pytest.raises(CheckpointError, match="of another experiment: .*asked"):
+    with pytest.raises(
+        CheckpointError, match="of another experiment, or of another version of this package: .*asked"
+    ):
         simulation("ConUCB").restore(latest_checkpoint(tmp_path))
 
 

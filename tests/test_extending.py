@@ -68,7 +68,7 @@ def test_the_guides_files_run_as_printed(folder):
 
 
 def test_everything_that_the_guide_names_exists():
-    import conbandit_torch.environments.simulated as environments
+    import conbandit_torch.environments.drawn as environments
 
     for name in re.findall(r"`([A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*)[`(]", GUIDE):
         known = (sys.modules["conbandit_torch"], environments)
@@ -261,7 +261,7 @@ WRONG = {
     ),
     r"Mine.centre must give \[7, 6\] numbers, got \[7, 1\]": linear(centre=lambda s, who: torch.ones(7, 1)),
     r"Mine.bonus must give \[7, 9\] numbers, got \[7, 1\]": linear(
-        bonus=lambda s, c, x, y: torch.ones(7, 1).double()
+        bonus=lambda self, candidates: torch.ones(7, 1).double()
     ),
     r"Mine.term_features must give \[12, 6\] numbers, got \[6\]; .* must override term_features": linear(
         ConUCB, term_features=lambda s, terms=None: s.catalogue.term_features[0]

@@ -1,5 +1,7 @@
 """hLinUCB, hConUCB and their variants: golden decisions, references, limits, refit."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -176,16 +178,16 @@ def test_only_arms_of_the_key_term_or_shown_are_touched():
     """Inverses are computed, and features changed, for those arms and no others."""
     world = hidden_world(arms=60)
     policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
-    refreshed = []
-    original = policy.hidden_model.refresh
-    policy.hidden_model.refresh = lambda who: (refreshed.append(set(who.tolist())), original(who))
+    solved = []
+    original = policy.hidden_model.solve
+    policy.hidden_model.solve = lambda arms: (solved.append(set(arms.tolist())), original(arms))[1]
     for _ in range(10):
-        refreshed.clear()
+        solved.clear()
         before = policy.hidden.clone()
         played = play_round(policy, world)
         expected = [set(world.catalogue.arms_of(q.terms).target.tolist()) for q, _ in played.dialogue]
         expected.append(set(played.arm_ids.tolist()))
-        assert refreshed == expected
+        assert solved == expected
         moved = (policy.hidden != before).any(1).nonzero().flatten().tolist()
         assert set(moved) <= set().union(*expected)
 
@@ -248,18 +250,19 @@ def test_v_step_never_increases_the_error_when_many_answers_on_one_key_term_arri
 
     before = objective()
     residual = answer - (policy.term_features(term) * theta).sum(1)
-    policy._learn_hidden(policy._about_terms, term, theta, residual)
+    policy._learn_hidden(policy._collect_terms, term, theta, residual)
     assert objective() < before
 
 
 def test_hidden_features_minimise_what_their_arms_were_told():
     """v-step: C v = d, so no v does better on the sum that C and d stand for."""
-    world = hidden_world()
+    world = hidden_world(arms=60)
     policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
-    decisions(policy, world, 15)
-    seen = policy.hidden_model.count > 0
-    assert 5 < int(seen.sum())
-    solved = torch.linalg.solve(policy.hidden_model.gram, policy.hidden_model.moment)
+    decisions(policy, world, 3)
+    sums = policy.hidden_model.sums
+    seen = (sums != policy.hidden_model.ridge * torch.eye(2, 3)).flatten(1).any(1)
+    assert 5 < int(seen.sum()) < len(seen)
+    solved = torch.linalg.solve(sums[:, :, :2], sums[:, :, 2])
     torch.testing.assert_close(policy.hidden[seen], solved[seen], **ALGEBRA)
     fresh = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1).hidden
     torch.testing.assert_close(policy.hidden[~seen], fresh[~seen], **EXACT)
@@ -285,6 +288,17 @@ def test_policies_see_the_observed_features_and_rewards_come_from_all():
     assert len(others) == 4
 
 
+def test_the_last_change_is_that_of_the_last_step():
+    world = hidden_world()
+    policy = HLinUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
+    decisions(policy, world, 5)
+    before = policy.hidden.clone()
+    played = play_round(policy, world)  # one step: nobody is asked
+    expected = (policy.hidden - before).norm()
+    assert expected > 0
+    torch.testing.assert_close(policy.diagnostics(played.context)["hidden/last_change"], expected, **ALGEBRA)
+
+
 def test_hidden_diagnostics_are_logged():
     world = hidden_world()
     policy = HConUCB(world.catalogue, 4, hidden_dim=2, refit_every=3)
@@ -303,7 +317,7 @@ def test_hidden_diagnostics_are_logged():
     assert not torch.equal(details["hidden/features"], before)
     expected = torch.stack(
         [
-            torch.stack([(t @ torch.linalg.inv(policy.hidden_model.gram[a]) @ t).sqrt() for a in arms])
+            torch.stack([(t @ torch.linalg.inv(policy.hidden_model.sums[a, :, :2]) @ t).sqrt() for a in arms])
             for t, arms in zip(policy.coefficients()[:, 3:], played.context.arms, strict=True)
         ]
     )
@@ -322,7 +336,7 @@ def test_hidden_diagnostics_are_logged():
         (lambda c: HLinUCB(c, 4, refit_every=0), "refit_every must be at least 1, got 0"),
         (lambda c: HLinUCB(c, 4, refit_sweeps=0), "refit_sweeps must be at least 1, got 0"),
         (lambda c: HLinUCB(c, 4, hidden_alpha=-0.1), "hidden_alpha must be a number of at least 0, got -0.1"),
-        (lambda c: HLinUCB(c, 4, hidden_ridge=0.0), "ridge must be above 0"),
+        (lambda c: HLinUCB(c, 4, hidden_ridge=0.0), "hidden_ridge must be above 0"),
         (lambda c: HLinUCB(c, 4).refit(), "there is no log to refit from: build the policy with refit_every"),
         (lambda c: HConUCB(c, 4, ridge=1.0), "ridge must not be given"),
         (lambda c: small_world(hidden=6), "hidden must be from 0 to 5, below the number of features, got 6"),
@@ -335,3 +349,15 @@ def test_hidden_diagnostics_are_logged():
 def test_values_out_of_range_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(hidden_world().catalogue)
+
+
+def test_candidates_show_the_hidden_features_after_any_copy_or_conversion():
+    """`hidden` is a part of the table that candidates are looked up in, not a copy of it."""
+    world = hidden_world()
+    policy = HLinUCB(world.catalogue, world.num_users, hidden_dim=2)
+    saved = copy.deepcopy(policy.state_dict())
+    for one in (policy, copy.deepcopy(policy), policy.float(), policy.double()):
+        one.hidden.fill_(7.0)
+        assert (one.features(world.observe())[..., -2:] == 7).all()
+        one.load_state_dict(saved)
+        assert torch.equal(one.table[:, -2:], one.hidden) and not (one.hidden == 7).any()

@@ -1,4 +1,4 @@
-"""The benchmark's NumPy loops decide as the package does: what is compared does the same work."""
+"""What the benchmark compares with decides as the package does: all do the same work."""
 
 import math
 
@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from conbandit_torch import play_round
-from experiments.contenders import CONTENDERS, numpy_side
+from experiments import by_hand
+from experiments.contenders import CONTENDERS, PLAIN, numpy_side
 from experiments.loops import World, play
 from tests.conftest import small_world
 
@@ -62,3 +63,11 @@ def test_loop_that_draws_plays_as_many_questions_and_rounds(name):
     expected = asked_and_shown(policy, environment, 30)
     log = play(loop, world, 1, 30, lambda t: 5 * int(math.log(max(t, 1))))
     assert len(log[0]) == len(expected[0])
+
+
+def test_linucb_by_hand_decides_as_the_policy_does():
+    environment = small_world()
+    policy = CONTENDERS["LinUCB"].build(environment)
+    expected = [play_round(policy, environment).arm_ids for _ in range(60)]
+    seconds, shown = by_hand.play(small_world(), 60, **PLAIN)
+    assert seconds > 0 and torch.equal(shown, torch.stack(expected))

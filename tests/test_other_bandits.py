@@ -172,9 +172,7 @@ def test_limit(name):
 def test_blocks_change_nothing(policy_class, monkeypatch):
     world, twin = small_world(), small_world()
     whole = decisions(policy_class(world.catalogue, 7), world)
-    monkeypatch.setattr(
-        records, "BLOCK_ELEMENTS", 180
-    )  # two rows of 9 candidates with 6 features and a factor
+    monkeypatch.setattr(records, "BLOCK_ELEMENTS", 180)  # three rows of 9 candidates with 6 features
     policy = policy_class(twin.catalogue, 7)
     assert len(list(twin.observe().blocks(policy.width(twin.observe())))) >= 3
     assert decisions(policy, twin) == whole

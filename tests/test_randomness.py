@@ -34,6 +34,14 @@ def test_subsets_are_distinct_and_do_not_depend_on_company(count, population):
     )
 
 
+@pytest.mark.parametrize(("count", "population"), [(3, 7), (20, 45), (50, 5000), (4, 2**33)])
+def test_subsets_are_the_first_distinct_draws(count, population):
+    stream, users = Stream(1, "pools"), torch.arange(200)
+    draws = stream.integers(users, 4, 40 * count, population).tolist()
+    expected = [list(dict.fromkeys(row))[:count] for row in draws]
+    assert stream.subsets(users, 4, count, population).tolist() == expected
+
+
 def test_subsets_that_run_out_of_draws_draw_on():
     """Forced by too few draws at first: the same subsets come out, whatever the number of draws."""
     stream = Stream(0, "pools")

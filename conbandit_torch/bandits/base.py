@@ -15,9 +15,11 @@ from conbandit_torch.records import (
     Context,
     Index,
     Question,
+    add_at,
     all_finite,
     expect_rows,
     highest,
+    rows_of,
 )
 from conbandit_torch.sharding import ALONE, Processes
 
@@ -83,8 +85,8 @@ class Bandit(nn.Module, ABC):
         expect_rows("arm", arm, len(context))
         expect_rows("reward", reward, len(context))
         good = self.finite("reward", reward, context)
-        self.learn(context.take(good), arm[good], reward[good])
-        self.rounds[context.who] += 1
+        self.learn(context.take(good), rows_of(arm, good), rows_of(reward, good))
+        add_at(self.rounds, context.who, 1)
 
     def width(self, context: Context) -> int:
         """Numbers a row that `scores` works on at once; larger contexts are cut into blocks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from conbandit_torch.bandits.candidates import Candidates
 from conbandit_torch.bandits.linear import LinearBandit, check_alpha
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import Context, Index
@@ -61,10 +62,15 @@ class CoFineUCB(LinearBandit):
         like = catalogue.arm_features
         if projection is None:
             projection = main_directions(like, min(5, catalogue.dim) if coarse_dim is None else coarse_dim)
-        elif projection.ndim != 2 or len(projection) != catalogue.dim or not projection.isfinite().all():
+        elif (
+            projection.ndim != 2
+            or len(projection) != catalogue.dim
+            or 0 in projection.shape
+            or not projection.isfinite().all()
+        ):
             raise ValueError(
                 f"projection must hold finite numbers [D, m] with D = {catalogue.dim} features as in the "
-                f"catalogue, got shape {list(projection.shape)}"
+                f"catalogue and m at least 1, got shape {list(projection.shape)}"
             )
         elif coarse_dim not in (None, projection.shape[1]):
             raise ValueError(f"coarse_dim is {coarse_dim}, but projection has {projection.shape[1]} columns")
@@ -75,11 +81,12 @@ class CoFineUCB(LinearBandit):
         """[B, D] `P theta_c`."""
         return self.coarse_model.coefficients(who) @ self.projection.T
 
-    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
-        """[B, A] the fine width, and the coarse one."""
-        projected = solved @ self.projection  # [B, A, m] P^T M^-1 x
-        coarse = self.centre_bonus("coarse", self.coarse_model, self.coarse_alpha, context, projected)
-        return super().bonus(context, features, solved) + coarse
+    def bonus(self, candidates: Candidates) -> Tensor:
+        """[B, A] the coarse width, and the fine one."""
+        coarse = self.centre_bonus(
+            "coarse", self.coarse_model, self.coarse_alpha, candidates, self.projection
+        )
+        return coarse + super().bonus(candidates)
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Both regressions, with the arms shown."""

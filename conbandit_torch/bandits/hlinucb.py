@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.linalg import vecdot
 
-from conbandit_torch.algebra import dot
-from conbandit_torch.bandits.linear import LinearBandit
-from conbandit_torch.catalogue import Catalogue, Edges
+from conbandit_torch.algebra import dot, sqrt_
+from conbandit_torch.bandits.candidates import Candidates
+from conbandit_torch.bandits.linear import SAMPLE, LinearBandit
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.hidden_regression import HiddenRegression
 from conbandit_torch.history import History
 from conbandit_torch.randomness import Stream
 from conbandit_torch.records import EVERY_ROW, Context, Index, look_up, rows_per_block
-from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class Groups(NamedTuple):
-    """What observations tell of: groups of arms, each arm with a share.
 
-    Attributes:
-        of: [Q] the group of each observation.
-        number: how many groups there are.
-        edges: arms and shares of the groups.
-        arms: all arms of all groups, each once.
-    """
-
-    of: Tensor
-    number: int
-    edges: Edges
-    arms: Tensor
+Collect = Callable[[Tensor, Tensor, Tensor], Tensor]  # items, theta^v and residuals to arms
 
 
 class HLinUCB(LinearBandit):
@@ -76,9 +68,9 @@ class HLinUCB(LinearBandit):
     """
 
     users_are_independent = False
-    hidden: Tensor  # [N, L] v
+    table: Tensor  # [N, D + L] phi of all arms, so that candidates' are looked up at once
+    hidden: Tensor  # [N, L] v, the last columns of `table`
     updates: Tensor  # [] rounds learned from
-    last_change: Tensor  # [] length of the last change of v
 
     def __init__(
         self,
@@ -113,19 +105,22 @@ class HLinUCB(LinearBandit):
         super().__init__(catalogue, num_users, alpha=alpha, ridge=ridge, weight=weight, dim=dim, seed=seed)
         like = catalogue.arm_features
         self.hidden_alpha, self.refit_every, self.refit_sweeps = hidden_alpha, refit_every, refit_sweeps
-        self.hidden_model = RidgeRegression(catalogue.num_arms, hidden_dim, hidden_ridge, like=like)  # C, d
+        self.hidden_model = HiddenRegression(catalogue.num_arms, hidden_dim, hidden_ridge, like)  # C, d
         arms = torch.arange(catalogue.num_arms, device=like.device)
         start = init_scale * Stream(seed, "hidden features").normal(arms, 0, hidden_dim)
-        self.register_buffer("hidden", start.to(like))
+        self.register_buffer("table", torch.cat((like, start.to(like)), dim=1), persistent=False)
+        self.register_buffer("hidden", self.table[:, catalogue.dim :])
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64, device=like.device))
-        self.register_buffer("last_change", like.new_zeros(()))
         self.rewards = History(like) if refit_every else None
         self.answers = History(like) if refit_every else None
         self.refit_seconds = 0.0  # of the last refit
+        self._last_change = like.new_zeros(0, hidden_dim)  # [n, L] of v, by the last step
 
     def features(self, context: Context) -> Tensor:
         """[B, A, D + L] `phi = (x, v)`."""
-        return torch.cat((context.arm_features, look_up(self.hidden, context.arms)), dim=2)
+        if context.has_own_features:
+            return torch.cat((context.arm_features, look_up(self.hidden, context.arms)), dim=2)
+        return look_up(self.table, context.arms)
 
     def term_features(self, terms: Index = EVERY_ROW) -> Tensor:
         """[n, D + L] `phi~`, from the current v."""
@@ -134,30 +129,30 @@ class HLinUCB(LinearBandit):
         observed = self.catalogue.term_features[terms]
         return torch.cat((observed, hidden if some is not None else hidden[terms]), dim=1)
 
-    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+    def bonus(self, candidates: Candidates) -> Tensor:
         """[B, A] the arm-level width, and that of the hidden features."""
-        width = self.hidden_alpha * self._hidden_width(context)
-        return super().bonus(context, features, solved) + width
+        width = self._hidden_width(candidates.context, candidates.theta)
+        return torch.add(super().bonus(candidates), width, alpha=self.hidden_alpha)
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """theta of the users, then v of the arms shown."""
         if self.rewards is not None and context.has_own_features:
             raise ValueError("a refit needs the catalogue's features: leave refit_every out, or arm_features")
         shown = context.pick(arm)
-        phi = self.features(shown).squeeze(1)  # [B, D + L], with the v that theta learns from
-        super().learn(context, arm, reward)
+        phi = self.checked_features(shown).squeeze(1)  # [B, D + L], with the v that theta learns from
+        self.arm_model.update(context.who, phi, reward)
         theta = self.theta(context.who)
         arms = shown.arms.squeeze(1)
-        self._learn_hidden(self._about_arms, arms, theta, reward - (phi * theta).sum(1))
+        self._learn_hidden(self._collect_arms, arms, theta, reward - vecdot(phi, theta))
         if self.rewards is not None:
             self.rewards.append(context.users, arms, reward)
 
     def learn_terms(self, context: Context, terms: Tensor, answer: Tensor) -> None:
         """theta of the level that answers enter, then v of the key-terms' arms."""
-        phi = self.term_features(terms)
-        super().learn_terms(context, terms, answer)
+        phi = self.checked_term_features(terms)
+        self.answer_model.update(context.who, phi, answer)
         theta = self.answer_theta(context.who)
-        self._learn_hidden(self._about_terms, terms, theta, answer - (phi * theta).sum(1))
+        self._learn_hidden(self._collect_terms, terms, theta, answer - vecdot(phi, theta))
         if self.answers is not None:
             self.answers.append(context.users, terms, answer)
 
@@ -166,7 +161,7 @@ class HLinUCB(LinearBandit):
         super().update(context, arm, reward)
         if not self.processes.any(len(context) > 0):  # nothing was learned in this round
             return
-        self.updates += 1
+        self.updates.add_(1)
         if self.refit_every is not None and int(self.updates) % self.refit_every == 0:
             self.refit()
 
@@ -186,67 +181,58 @@ class HLinUCB(LinearBandit):
 
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
         """The base's, and what the hidden features are doing."""
-        block = next(context.blocks(self.width(context)))
+        some = context.take(SAMPLE)
         own = {
-            "width/hidden": self._hidden_width(block).mean(),
-            "hidden/last_change": self.last_change,
+            "width/hidden": self._hidden_width(some, self.theta(some.who)).mean(),
+            "hidden/last_change": self._last_change.norm(),
             "hidden/features": self.hidden,
         }
         if self.refit_every is not None:
             own["hidden/refit_seconds"] = torch.tensor(self.refit_seconds)
         return super().diagnostics(context) | own
 
-    def _hidden_width(self, context: Context) -> Tensor:
-        """[B, A] `|theta^v|_{C_a^-1}`."""
-        theta = self._hidden_part(self.theta(context.who))  # [B, L]
-        outer = (theta[:, :, None] * theta[:, None, :]).flatten(1)  # [B, L L]
+    def _hidden_width(self, context: Context, theta: Tensor) -> Tensor:
+        """[B, A] `|theta^v|_{C_a^-1}`, from theta [B, D + L]."""
+        own = self._hidden_part(theta)  # [B, L]
+        outer = (own[:, :, None] * own[:, None, :]).flatten(1)  # [B, L L]
         inverse = look_up(self.hidden_model.inverse.flatten(1), context.arms)  # [B, A, L L]
-        return dot(inverse, outer).clamp_min(0).sqrt()
+        return sqrt_(dot(inverse, outer))
 
-    def _about_arms(self, arms: Tensor) -> Groups:
-        """Rewards of `arms` [Q] tell of groups of one arm, with share 1."""
-        distinct, group = arms.unique(return_inverse=True)
-        alone = torch.arange(len(distinct), device=arms.device)
-        edges = Edges(alone, distinct, torch.ones_like(distinct, dtype=self.hidden.dtype))
-        return Groups(group, len(distinct), edges, distinct)
-
-    def _about_terms(self, terms: Tensor) -> Groups:
-        """Answers on `terms` [Q] tell of the key-terms' arms, with shares p."""
-        distinct, group = terms.unique(return_inverse=True)
-        edges = self.catalogue.arms_of(distinct)
-        return Groups(group, len(distinct), edges, edges.target.unique())
-
-    def _learn_hidden(
-        self, about: Callable[[Tensor], Groups], items: Tensor, theta: Tensor, residual: Tensor
-    ) -> None:
+    def _learn_hidden(self, collect: Collect, items: Tensor, theta: Tensor, residual: Tensor) -> None:
         """The v-step of observations of arms or key-terms, all from v as it is now.
 
         All processes take the step of all observations, in the same order: so v stays equal bit for bit.
         """
         items, direction, residual = self.processes.gather(items, self._hidden_part(theta), residual)
-        groups = about(items)
-        self._collect(groups, direction, residual)
-        self.hidden_model.refresh(groups.arms)
-        new = self.hidden_model.coefficients(groups.arms)
-        self.last_change = (new - self.hidden[groups.arms]).norm()
-        self.hidden[groups.arms] = new
+        arms = collect(items, direction, residual)
+        new = self.hidden_model.solve(arms)
+        self._last_change = new - self.hidden[arms]
+        self.hidden[arms] = new
 
-    def _collect(self, groups: Groups, direction: Tensor, residual: Tensor) -> None:
-        """Add to C and d what observations (theta^v [Q, L], residual [Q]) tell of their groups' arms.
+    def _collect_arms(self, arms: Tensor, direction: Tensor, residual: Tensor) -> Tensor:
+        """Add to C and d what rewards of `arms` [Q] tell (theta^v [Q, L], residual [Q]); gives each once."""
+        target = residual + vecdot(direction, self.hidden[arms])
+        self.hidden_model.add(arms, self.hidden_model.products(direction, target))
+        touched: Tensor = arms.unique()
+        return touched
 
-        Summed over a group's observations before it is spread over the group's arms, so that many answers on
-        a popular key-term cost no more than one:
+    def _collect_terms(self, terms: Tensor, direction: Tensor, residual: Tensor) -> Tensor:
+        """The same of answers on `terms` [Q]; gives each of their arms once.
+
+        Summed over a key-term's answers before it is spread over its arms, so that many answers on a popular
+        key-term cost no more than one:
             C_a += p sum theta^v theta^v^T,  d_a += p (sum theta^v rho + (sum theta^v theta^v^T) v_a).
         """
-        hidden_dim, edges = direction.shape[1], groups.edges
-        moment = direction.new_zeros(groups.number, hidden_dim)
-        moment.index_add_(0, groups.of, direction * residual[:, None])
-        gram = direction.new_zeros(groups.number, hidden_dim, hidden_dim)
-        gram.index_add_(0, groups.of, direction[:, :, None] * direction[:, None, :])
-        own_gram = edges.weight[:, None, None] * gram[edges.owner]  # [E, L, L]
-        own_moment = edges.weight[:, None] * moment[edges.owner]
-        own_moment += torch.bmm(own_gram, self.hidden[edges.target][:, :, None]).squeeze(2)
-        self.hidden_model.add(edges.target, own_gram, own_moment)
+        distinct, group = terms.unique(return_inverse=True)
+        edges = self.catalogue.arms_of(distinct)
+        products = self.hidden_model.products(direction, residual)  # [Q, L, L + 1]
+        total = products.new_zeros(len(distinct), *products.shape[1:]).index_add_(0, group, products)
+        own = edges.weight[:, None, None] * total[edges.owner]  # [E, L, L + 1]
+        gram, moment = own[:, :, :-1], own[:, :, -1]
+        moment += dot(gram, self.hidden[edges.target])
+        self.hidden_model.add(edges.target, own)
+        touched: Tensor = edges.target.unique()
+        return touched
 
     def _refit_users(self, rewards: History, answers: History) -> None:
         """M, b (and the answers' regression) of all users in the log, with the current v."""
@@ -256,7 +242,7 @@ class HLinUCB(LinearBandit):
         self.arm_model.reset(seen)
         if self.answer_model is not self.arm_model:
             self.answer_model.reset(seen)
-        self.arm_model.rebuild(users, self._arm_table(), arms, values)
+        self.arm_model.rebuild(users, self.table, arms, values)
         self.answer_model.rebuild(asked, self.term_features(), terms, told)
 
     def _refit_hidden(self, rewards: History, answers: History) -> None:
@@ -267,9 +253,9 @@ class HLinUCB(LinearBandit):
         touched = self.processes.sum(times).nonzero().squeeze(1)  # by anybody's log
         self.hidden_model.reset(touched)
         size = rows_per_block(self.arm_model.dim + self.hidden.shape[1] ** 2)
-        for history, table, theta_of, about in (
-            (rewards, self._arm_table(), self.theta, self._about_arms),
-            (answers, self.term_features(), self.answer_theta, self._about_terms),
+        for history, table, theta_of, collect in (
+            (rewards, self.table, self.theta, self._collect_arms),
+            (answers, self.term_features(), self.answer_theta, self._collect_terms),
         ):
             users, items_logged, values_logged = history.entries()
             seen, position = users.unique(return_inverse=True)
@@ -277,15 +263,15 @@ class HLinUCB(LinearBandit):
             parts = (entries.split(size) for entries in (position, items_logged, values_logged))
             for who, items, values in zip(*parts, strict=True):
                 own = theta[who]  # [n, D + L]
-                self._collect(about(items), self._hidden_part(own), values - (table[items] * own).sum(1))
+                collect(items, self._hidden_part(own), values - vecdot(table[items], own))
         self.hidden_model.pool(touched, self.processes)
-        self.hidden_model.refresh(touched)
-        self.hidden[touched] = self.hidden_model.coefficients(touched)
+        self.hidden[touched] = self.hidden_model.solve(touched)
 
     def _hidden_part(self, theta: Tensor) -> Tensor:
         """theta^v: [n, D + L] -> [n, L]."""
         return theta[:, self.catalogue.dim :]
 
-    def _arm_table(self) -> Tensor:
-        """[N, D + L] `phi` of all arms, from the current v."""
-        return torch.cat((self.catalogue.arm_features, self.hidden), dim=1)
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.hidden = self.table[:, self.catalogue.dim :]  # converted one by one, the two are no longer one
+        return self

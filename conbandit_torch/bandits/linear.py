@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-from conbandit_torch.algebra import dot, quadratic, weighted_norm
+from conbandit_torch.algebra import quadratic, sqrt_
 from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.bandits.candidates import Candidates
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import EVERY_ROW, Context, Index, expect_tensor
 from conbandit_torch.regression import RidgeRegression
@@ -36,6 +38,7 @@ class LinearBandit(Bandit):
         ridge: weight of the penalty.
         weight: weight of every observation.
         dim: length of the vectors that `features` gives; None: the catalogue's.
+        root: whether the regressions keep a root of M^-1, for policies that draw from them every round.
         seed: seed of the policy's own random draws, if it makes any.
     """
 
@@ -48,12 +51,14 @@ class LinearBandit(Bandit):
         ridge: float = 1.0,
         weight: float = 1.0,
         dim: int | None = None,
+        root: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__(catalogue, num_users, seed=seed)
         self.alpha = check_alpha("alpha", alpha)
+        dim = catalogue.dim if dim is None else dim
         self.arm_model = RidgeRegression(
-            num_users, catalogue.dim if dim is None else dim, ridge, weight, like=catalogue.arm_features
+            num_users, dim, ridge, weight, root=root, like=catalogue.arm_features
         )
 
     def features(self, context: Context) -> Tensor:
@@ -92,38 +97,45 @@ class LinearBandit(Bandit):
         """[B, D] the preferences by which answers are predicted, `r~ = x~^T theta`."""
         return self.theta(who)
 
-    def radius(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
-        """[B, A] arm-level confidence width, from x and `M^-1 x` [B, A, D]."""
-        return scale(self.alpha, self.arm_model, context.who, weighted_norm(features, solved))
+    def radius(self, candidates: Candidates) -> Tensor:
+        """[B, A] arm-level confidence width."""
+        if self.alpha == 0:
+            return torch.zeros_like(candidates.mean)  # without the product that widths take
+        return scale(self.alpha, self.arm_model, candidates.context.who, candidates.norm)
 
-    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
-        """[B, A] what is added to `x^T theta`, from x and `M^-1 x` [B, A, D]."""
-        return self.radius(context, features, solved)
+    def bonus(self, candidates: Candidates) -> Tensor:
+        """[B, A] what is added to `x^T theta`."""
+        return self.radius(candidates)
 
     def centre_bonus(
-        self, level: str, model: RidgeRegression, alpha: Alpha, context: Context, solved: Tensor
+        self,
+        level: str,
+        model: RidgeRegression,
+        alpha: Alpha,
+        candidates: Candidates,
+        projection: Tensor | None = None,
     ) -> Tensor:
-        """[B, A] what is added for a centre that `model` estimates: `ridge alpha |M^-1 x|_{G^-1}`.
+        """[B, A] what is added for a centre P c if `model` estimates c: `ridge alpha |P^T M^-1 x|_{G^-1}`.
 
         Whoever has such a centre (CoFineUCB, a conversation) adds this to `bonus`; a bandit that samples in
         place of adding widths overrides it, and so samples every such centre.
 
         Args:
             level: the centre's name, for random streams.
-            model: the centre's regression, with matrix G.
+            model: c's regression, with matrix G.
             alpha: factor of the width, or of the sample's deviation.
-            context: whose candidates.
-            solved: [B, A, n] `M^-1 x`, in the model's coordinates.
+            candidates: what to score.
+            projection: [D, m] P; None: the identity.
         """
-        norm = weighted_norm(solved, model.solve(context.who, solved))
-        return self.arm_model.ridge * scale(alpha, model, context.who, norm)
+        who = candidates.context.who
+        solved = candidates.solved if projection is None else candidates.solved @ projection  # [B, A, m]
+        return self.arm_model.ridge * scale(alpha, model, who, model.norm(who, solved))
 
     def scores(self, context: Context) -> Tensor:
         """[B, A] `x^T theta + bonus`."""
-        features = self.checked_features(context)  # [B, A, D]
-        solved = self.arm_model.solve(context.who, features)  # [B, A, D] M^-1 x
-        bonus = self._fitting("bonus", self.bonus(context, features, solved), context.arms.shape)
-        return self._mean(context, features) + bonus
+        candidates = Candidates(self, context)
+        bonus = self._fitting("bonus", self.bonus(candidates), context.arms.shape)
+        return candidates.mean + bonus
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Rank-one update of the users' regressions with the arms shown."""
@@ -140,11 +152,7 @@ class LinearBandit(Bandit):
 
     def predict(self, context: Context) -> Tensor:
         """[B, A] `x^T theta`."""
-
-        def block_mean(block: Context) -> Tensor:
-            return self._mean(block, self.checked_features(block))
-
-        return context.map(block_mean, self.width(context))
+        return context.map(lambda block: Candidates(self, block).mean, self.width(context))
 
     def coefficients(self) -> Tensor:
         """[U, D] theta."""
@@ -153,24 +161,18 @@ class LinearBandit(Bandit):
     def term_radii(self, context: Context) -> Tensor:
         """[B, K] `|x~_k|_{G^-1}` of all key-terms, at the level that answers enter."""
         inverse = self.answer_model.inverse[context.who]
-        return quadratic(inverse, self.checked_term_features()).clamp_min(0).sqrt()
+        return sqrt_(quadratic(inverse, self.checked_term_features()))
 
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
-        """Mean arm-level width over the first block's candidates."""
-        block = next(context.blocks(self.width(context)))
-        features = self.features(block)
-        solved = self.arm_model.solve(block.who, features)
-        return {"width/arm": weighted_norm(features, solved).mean()}
-
-    def _mean(self, context: Context, features: Tensor) -> Tensor:
-        """[B, A] `x^T theta`, from x [B, A, D]."""
-        return dot(features, self.theta(context.who))
+        """Mean arm-level width over the candidates of the first users."""
+        some = context.take(SAMPLE)
+        return {"width/arm": self.arm_model.norm(some.who, self.features(some)).mean()}
 
     def _checked_centre(self, who: Index) -> Tensor | None:
         centre = self.centre(who)
         if centre is None:
             return None
-        number = len(who) if isinstance(who, Tensor) else len(self.rounds[who])
+        number = len(who) if isinstance(who, Tensor) else len(range(self.num_users)[who])
         return self._fitting("centre", centre, (number, self.arm_model.dim))
 
     def _fitting(self, hook: str, given: Tensor, shape: tuple[int, ...], hint: str = "") -> Tensor:
@@ -178,6 +180,7 @@ class LinearBandit(Bandit):
         return expect_tensor(source, given, shape, self.arm_model.moment.dtype, hint)
 
 
+SAMPLE = slice(0, 64)  # rows that diagnostics look at: enough for a mean, and cheap beside a round
 _DIM_HINT = "; their length is `dim` of LinearBandit's constructor, by default the catalogue's"
 _TERMS_HINT = "; a bandit that overrides features must override term_features to match"
 

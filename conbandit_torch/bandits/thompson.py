@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from conbandit_torch.algebra import dot
+from conbandit_torch.bandits.candidates import Candidates
 from conbandit_torch.bandits.linear import LinearBandit, check_alpha, scale
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.records import Context
@@ -42,27 +43,32 @@ class LinThompson(LinearBandit):
         weight: float = 1.0,
         seed: int = 0,
     ) -> None:
-        super().__init__(catalogue, num_users, ridge=ridge, weight=weight, seed=seed)
+        super().__init__(catalogue, num_users, ridge=ridge, weight=weight, root=True, seed=seed)
         self.scale = check_alpha("scale", scale)
 
-    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+    def bonus(self, candidates: Candidates) -> Tensor:
         """[B, A] `x^T (theta' - theta)`: a sample in place of a width."""
-        sample = dot(features, self.deviation("theta", self.arm_model, context))
+        context = candidates.context
+        sample = dot(candidates.features, self.deviation("theta", self.arm_model, context))
         return scale(self.scale, self.arm_model, context.who, sample)
 
     def centre_bonus(
-        self, level: str, model: RidgeRegression, alpha: Alpha, context: Context, solved: Tensor
+        self,
+        level: str,
+        model: RidgeRegression,
+        alpha: Alpha,
+        candidates: Candidates,
+        projection: Tensor | None = None,
     ) -> Tensor:
-        """[B, A] `ridge (M^-1 x)^T (centre' - centre)`: a centre that is an estimate is sampled too."""
-        sample = dot(solved, self.deviation(level, model, context))
-        return self.arm_model.ridge * scale(alpha, model, context.who, sample)
+        """[B, A] `ridge x^T M^-1 P (c' - c)`: a centre P c that is an estimate is sampled too."""
+        context = candidates.context
+        sample = self.deviation(level, model, context)  # [B, m]
+        shift = sample if projection is None else sample @ projection.T  # [B, D]
+        solved = self.arm_model.solve(context.who, shift[:, None]).squeeze(1)
+        return self.arm_model.ridge * scale(alpha, model, context.who, dot(candidates.features, solved))
 
     def deviation(self, purpose: str, model: RidgeRegression, context: Context) -> Tensor:
         """[B, D] of N(0, M^-1) of the model, a function of seed, purpose, user and the user's round."""
         rounds = self.rounds[context.who]
         normal = self.stream(purpose).normal(context.users, rounds, model.dim)  # [B, D]
         return model.deviation(context.who, normal)
-
-    def width(self, context: Context) -> int:
-        """Numbers a row that `scores` works on at once: features, and the factor of M^-1."""
-        return super().width(context) + self.arm_model.dim**2

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from conbandit_torch.bandits.candidates import Candidates
 from conbandit_torch.bandits.linear import check_alpha
 from conbandit_torch.records import Context, Index
 from conbandit_torch.regression import RidgeRegression
@@ -40,8 +41,8 @@ class Estimator(ABC):
         """[B, A] the arm level's width, given the base's own."""
 
     @abstractmethod
-    def bonus(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
-        """[B, A] what is added to `x^T theta`, given `M^-1 x` [B, A, D] and what the base adds."""
+    def bonus(self, policy: ConversationMixin, candidates: Candidates) -> Tensor | None:
+        """[B, A] what is added to `x^T theta`, beside what the base adds; None: nothing."""
 
     @abstractmethod
     def vectors(self, policy: ConversationMixin, context: Context) -> Tensor:
@@ -86,7 +87,10 @@ class TwoLevels(Estimator):
     def term_model(self, policy: ConversationMixin) -> RidgeRegression:
         """`M~` and `b~`."""
         arm_model = policy.arm_model
-        return RidgeRegression(policy.num_users, arm_model.dim, self.term_ridge, like=arm_model.moment)
+        root = arm_model.root is not None  # a policy that samples theta samples theta~ too
+        return RidgeRegression(
+            policy.num_users, arm_model.dim, self.term_ridge, root=root, like=arm_model.moment
+        )
 
     def centre(self, policy: ConversationMixin, who: Index, base: Tensor | None) -> Tensor:
         """theta~, itself shrunk towards the base's own centre."""
@@ -102,10 +106,9 @@ class TwoLevels(Estimator):
         """The second term of Eq. 7."""
         return self.mix * base
 
-    def bonus(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
-        """The base's, and the last term of Eq. 7; a base that samples has a sampled theta~ instead."""
-        model = policy.answer_model
-        return base + policy.centre_bonus("term theta", model, self.term_alpha, context, solved)  # Eq. 7
+    def bonus(self, policy: ConversationMixin, candidates: Candidates) -> Tensor:
+        """The last term of Eq. 7; a base that samples has a sampled theta~ instead."""
+        return policy.centre_bonus("term theta", policy.answer_model, self.term_alpha, candidates)  # Eq. 7
 
     def vectors(self, policy: ConversationMixin, context: Context) -> Tensor:
         """`X M^-1`."""
@@ -140,9 +143,9 @@ class OneLevel(Estimator):
         """The base's own."""
         return base
 
-    def bonus(self, policy: ConversationMixin, context: Context, solved: Tensor, base: Tensor) -> Tensor:
-        """The base's own."""
-        return base
+    def bonus(self, policy: ConversationMixin, candidates: Candidates) -> None:
+        """Nothing."""
+        return
 
     def vectors(self, policy: ConversationMixin, context: Context) -> Tensor:
         """`X`."""

@@ -14,14 +14,23 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from conbandit_torch.algebra import weighted_norm
 from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.bandits.linear import LinearBandit
+from conbandit_torch.bandits.candidates import Candidates
+from conbandit_torch.bandits.linear import SAMPLE, LinearBandit
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.estimator import Estimator, TwoLevels
 from conbandit_torch.conversation.schedule import LogSchedule, Schedule
 from conbandit_torch.conversation.selection import OptimalTerm, Selection
-from conbandit_torch.records import EVERY_ROW, Context, Index, Question, expect_rows, expect_tensor
+from conbandit_torch.records import (
+    EVERY_ROW,
+    Context,
+    Index,
+    Question,
+    add_at,
+    expect_rows,
+    expect_tensor,
+    rows_of,
+)
 from conbandit_torch.regression import RidgeRegression
 from conbandit_torch.theory import Alpha
 
@@ -82,8 +91,8 @@ class AskingMixin(Bandit):
         expect_rows("question", question.about, len(heard))
         expect_rows("answer", answer, len(heard))
         good = self.finite("answer", answer, heard)
-        self.hear(heard.take(good), question.take(good), answer[good])
-        self.asked[heard.who] += 1
+        self.hear(heard.take(good), question.take(good), rows_of(answer, good))
+        add_at(self.asked, heard.who, 1)
 
     @abstractmethod
     def hear(self, context: Context, question: Question, answer: Tensor) -> None:
@@ -221,24 +230,25 @@ class ConversationMixin(AskingMixin, LinearBandit):
         """[B, D] the preferences of the level that answers enter."""
         return self.estimator.answer_theta(self, who)
 
-    def radius(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
+    def radius(self, candidates: Candidates) -> Tensor:
         """[B, A] the arm level's width, given the base's."""
-        return self.estimator.radius(super().radius(context, features, solved))
+        return self.estimator.radius(super().radius(candidates))
 
-    def bonus(self, context: Context, features: Tensor, solved: Tensor) -> Tensor:
-        """[B, A] what the estimator adds, given what the base adds."""
-        base = super().bonus(context, features, solved)
-        return self.estimator.bonus(self, context, solved, base)
+    def bonus(self, candidates: Candidates) -> Tensor:
+        """[B, A] what the estimator adds, and what the base adds."""
+        own = self.estimator.bonus(self, candidates)  # first, because it needs `candidates.solved`
+        base = super().bonus(candidates)
+        return base if own is None else base + own
 
     def lookahead(self, context: Context) -> tuple[Tensor, RidgeRegression]:
         """(P [B, A, D], G): what a selection rule needs to know of the estimator."""
         return self.estimator.vectors(self, context), self.answer_model
 
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
-        """The base's, and the mean width that answers can shrink, over the first block's candidates."""
-        block = next(context.blocks(self.width(context)))
-        vectors, model = self.lookahead(block)
-        norm = weighted_norm(vectors, model.solve(block.who, vectors))
+        """The base's, and the mean width that answers can shrink, over the first users' candidates."""
+        some = context.take(SAMPLE)
+        vectors, model = self.lookahead(some)
+        norm = model.norm(some.who, vectors)
         return super().diagnostics(context) | {"width/term": norm.mean()}
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from conbandit_torch.algebra import quadratic, weighted_norm
+from conbandit_torch.algebra import quadratic, sqrt_
 from conbandit_torch.catalogue import Edges
 from conbandit_torch.records import Context, highest
 
@@ -89,7 +89,7 @@ class MaxRelatedConfidence(Selection):
     def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
         """[B, K] average interval of the key-term's candidates."""
         vectors, model = policy.lookahead(context)
-        radius = weighted_norm(vectors, model.solve(context.who, vectors))  # [B, A]
+        radius = model.norm(context.who, vectors)  # [B, A]
         edges = policy.catalogue.terms_of(context.arms.reshape(-1))
         return _average(context, policy, edges, radius.reshape(-1)[edges.owner])
 
@@ -114,7 +114,7 @@ class LargestConfidenceReduction(Selection):
         overlap = (solved.flatten(0, 1)[edges.owner] * terms[edges.target]).sum(-1)  # p^T G^-1 x~
         spread = quadratic(model.inverse[context.who], terms)[rows, edges.target]  # x~^T G^-1 x~
         after = before - overlap.square() / (1 + spread)  # [E] Sherman-Morrison
-        reduction = before.clamp_min(0).sqrt() - after.clamp_min(0).sqrt()
+        reduction = sqrt_(before) - sqrt_(after)
         return _average(context, policy, edges, reduction)
 
 

@@ -25,13 +25,11 @@ class Environment(nn.Module, ABC):
         length: rounds that can be played; None: any number.
         processes: over which users are split.
         first_user: id of this process's first user among all.
-        logged: the log that is replayed; None: there is none, and every reward is seen.
     """
 
     catalogue: Catalogue
     num_users: int
     length: int | None = None
-    logged: Logged | None = None
     processes: Processes = ALONE
     first_user = 0
 
@@ -42,6 +40,10 @@ class Environment(nn.Module, ABC):
 
     def reset(self) -> None:
         """Back to the first round; every simulation starts with it."""
+
+    def logged(self, rounds: int | None = None) -> Logged | None:
+        """What the first `rounds` rounds (None: all) replay of a log; None: every reward is seen."""
+        return None
 
     @abstractmethod
     def observe(self) -> Context:

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 
 from conbandit_torch.datasets.base import Prepared, Reader
-from conbandit_torch.environments.simulated import Drawn, Feedback
+from conbandit_torch.environments.drawn import Drawn
+from conbandit_torch.environments.simulated import Feedback
 
 
 class Ratings(Drawn):

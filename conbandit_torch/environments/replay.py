@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,10 +10,11 @@ from torch import Tensor
 
 from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.environments.log import fit, split, with_enough_items
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.simulated import Feedback, Simulated
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Logged, Outcome, expect_rows, look_up, rows_per_block
+from conbandit_torch.records import Context, Logged, Outcome, add_at, expect_rows, rows_per_block
 from conbandit_torch.sharding import Processes
 
 _log = logging.getLogger(__name__)
@@ -103,10 +103,10 @@ class Replay(Simulated):
         if not 0 < ridge < float("inf"):
             raise ValueError(f"ridge must be a number above 0, got {ridge}")
         prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed)
-        past, rest = _split(prepared, fit_share)
-        kept, self.left_out = _with_enough_items(rest, pool, users, len(prepared.features))
+        past, rest = split(prepared, fit_share)
+        kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
         past, rest = past.of(kept), rest.of(kept)
-        theta = _fit(prepared.features, past, ridge)
+        theta = fit(prepared.features, past, ridge)
         super().__init__(prepared.catalogue(), theta, answers, hidden, split_seed=seed)
         own = rest.distinct(len(prepared.features))
         for name, value in {
@@ -123,8 +123,7 @@ class Replay(Simulated):
             self.register_buffer(name, value, persistent=False)
         self.pool, self.noise, self.seed = pool, noise, seed
         self.user_names = [prepared.user_names[user] for user in kept.tolist()]
-        self.length = int(rest.count[0])
-        self.logged = Logged(len(rest.items), float(rest.clicks.mean()))
+        self.length: int = int(rest.count[0])
         # [T] how many users have an event left in each round
         self._here = (len(kept) - torch.bincount(rest.count).cumsum(0)[:-1]).tolist()
         self._drawn: tuple[int, Tensor] | None = None  # first round, candidates [rounds, B, A]
@@ -139,6 +138,13 @@ class Replay(Simulated):
     def split(self, processes: Processes) -> None:
         """Not possible: windows are of counted events of all users, in their order."""
         Environment.split(self, processes)
+
+    def logged(self, rounds: int | None = None) -> Logged:
+        """Events, and their clicks, of the first `rounds` rounds; users with short logs are in fewer."""
+        number = torch.arange(len(self._items), device=self._items.device)
+        number = number - self._first.repeat_interleave(self._events)  # [E] of the event in its user's log
+        clicks = self._clicks[number < (self.length if rounds is None else rounds)]
+        return Logged(len(clicks), float(clicks.mean(dtype=torch.float64)))
 
     def reset(self) -> None:
         """Back to the first event of every user."""
@@ -163,7 +169,7 @@ class Replay(Simulated):
         event = self._first[context.who] + self.rounds[context.who]  # [B]
         shown = context.arms.gather(1, arm[:, None]).squeeze(1)
         match = shown == self._items[event]
-        self.rounds[context.who] += 1
+        add_at(self.rounds, context.who, 1)
         # What would have come of another item than the served one, nobody knows: neither reward nor regret.
         reward = self._clicks[event].where(match, 0)
         return Outcome(reward, regret=None, rows=match.nonzero().squeeze(1))
@@ -208,102 +214,3 @@ class Replay(Simulated):
         number = min(64, rows_per_block(8 * self.pool * len(users)))
         rounds = now + torch.arange(number, device=users.device).repeat_interleave(len(users))
         return self.pools(users.repeat(number), rounds).view(number, len(users), self.pool)
-
-
-@dataclass(frozen=True)
-class _Events:
-    """Events user by user, each user's in the order of time.
-
-    Attributes:
-        first: [U] where a user's start.
-        count: [U] how many they are.
-        items: [E] on what.
-        clicks: [E] 1 or 0.
-    """
-
-    first: Tensor
-    count: Tensor
-    items: Tensor
-    clicks: Tensor
-
-    @property
-    def owner(self) -> Tensor:
-        """[E] whose event."""
-        return torch.arange(len(self.count)).repeat_interleave(self.count)
-
-    def of(self, users: Tensor) -> _Events:
-        """Those of some users, who are numbered anew in the order given."""
-        count = self.count[users]
-        first = count.cumsum(0) - count
-        own = torch.arange(int(count.sum())) + (self.first[users] - first).repeat_interleave(count)
-        return _Events(first, count, self.items[own], self.clicks[own])
-
-    def distinct(self, num_items: int) -> _Distinct:
-        """The users' distinct items."""
-        pairs, inverse = (self.owner * num_items + self.items).unique(return_inverse=True)
-        count = torch.bincount(pairs // num_items, minlength=len(self.count))
-        first = count.cumsum(0) - count
-        return _Distinct(first, count, pairs % num_items, inverse - first[self.owner])
-
-
-@dataclass(frozen=True)
-class _Distinct:
-    """Distinct items user by user, in ascending order.
-
-    Attributes:
-        first: [U] where a user's start.
-        count: [U] how many they are.
-        items: the items.
-        places: [E] where in the user's list the item of each event is.
-    """
-
-    first: Tensor
-    count: Tensor
-    items: Tensor
-    places: Tensor
-
-
-def _split(prepared: Prepared, fit_share: float) -> tuple[_Events, _Events]:
-    """The first share of every user's events, at least one, and the rest."""
-    if not len(prepared.users):
-        raise ValueError("the log holds no events")
-    order = prepared.users.argsort(stable=True)
-    items, clicks = prepared.items[order], prepared.clicks[order]
-    count = torch.bincount(prepared.users, minlength=len(prepared.user_names))
-    first = count.cumsum(0) - count
-    fitted = (count * fit_share).long().clamp_min(1).minimum(count)
-    return _Events(first, fitted, items, clicks), _Events(first + fitted, count - fitted, items, clicks)
-
-
-def _with_enough_items(rest: _Events, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
-    """Users with at least `pool` distinct items, most events first, and how many others have events."""
-    everyone = rest.of(torch.arange(len(rest.count)))
-    distinct = everyone.distinct(num_items).count
-    enough = (distinct >= pool).nonzero().squeeze(1)
-    if not len(enough):
-        raise ValueError(
-            f"pool is {pool}, but no user has so many distinct items to replay: the most is "
-            f"{int(distinct.max())}; lower pool or fit_share, or give a longer log"
-        )
-    if users is not None and not 1 <= users <= len(enough):
-        raise ValueError(
-            f"users must be from 1 to the {len(enough)} with at least {pool} distinct items to replay, "
-            f"got {users}"
-        )
-    longest = rest.count[enough].argsort(descending=True, stable=True)
-    return enough[longest][:users], len(distinct) - len(enough)
-
-
-def _fit(features: Tensor, past: _Events, ridge: float) -> Tensor:
-    """[U, D] ridge regressions of clicks on items' features, a user each."""
-    dim = features.shape[1]
-    penalty = ridge * torch.eye(dim, dtype=features.dtype)
-    theta = []
-    for users in torch.arange(len(past.count)).split(rows_per_block(int(past.count.max()) * dim)):
-        place = torch.arange(int(past.count[users].max()))
-        has = place < past.count[users, None]  # [B, n] shorter logs are filled up with zeros
-        event = (past.first[users, None] + place).clamp_max(len(past.items) - 1)
-        x = look_up(features, past.items[event]) * has[..., None]  # [B, n, D]
-        clicks = past.clicks[event].to(features) * has
-        theta.append(torch.linalg.solve(x.mT @ x + penalty, (clicks[:, None] @ x).squeeze(1)))
-    return torch.cat(theta)

@@ -1,9 +1,8 @@
-"""What simulated environments share: users with true preferences, and reproducible draws."""
+"""What simulated environments share: users with true preferences."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -13,7 +12,15 @@ from conbandit_torch.algebra import dot
 from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Index, Outcome, Question, expect_rows, look_up, rows_per_block
+from conbandit_torch.records import (
+    Context,
+    Index,
+    Outcome,
+    Question,
+    add_at,
+    expect_rows,
+    look_up,
+)
 from conbandit_torch.sharding import Processes
 
 Feedback = Literal["linear", "binary"]
@@ -126,7 +133,7 @@ class Simulated(Environment):
         means = self.arm_mean(context)  # [B, A]
         mean = means.gather(1, arm[:, None]).squeeze(1)
         noise = self.arm_noise(context.users, self.rounds[context.who])
-        self.rounds[context.who] += 1
+        add_at(self.rounds, context.who, 1)
         return Outcome(self._respond(mean, noise), regret=means.amax(1) - mean)  # Eq. 1
 
     def expected(self, context: Context) -> Tensor | None:
@@ -137,12 +144,11 @@ class Simulated(Environment):
         """[B, A] `x^T theta` (Eq. 2), clipped to [0, 1] if feedback is binary (Eq. 5)."""
 
         def block_mean(block: Context) -> Tensor:
-            features = block.arm_features
-            if self.hidden:
-                if block.has_own_features:
-                    raise ValueError("with hidden features, a context's features are the catalogue's")
-                features = look_up(self._world.arm_features, block.arms)
-            return dot(features, self.theta[block.who])
+            if not self.hidden:
+                return dot(block.arm_features, self.theta[block.who])
+            if block.has_own_features:
+                raise ValueError("with hidden features, a context's features are the catalogue's")
+            return dot(look_up(self._world.arm_features, block.arms), self.theta[block.who])
 
         width = context.arms.shape[1] * self.theta.shape[1]
         return self._clip(context.map(block_mean, width))
@@ -168,113 +174,3 @@ class Simulated(Environment):
         if self.feedback == "binary":
             return (noise < mean).to(mean)
         return mean + noise.to(mean)
-
-
-class Drawn(Simulated):
-    """A simulated environment whose visitors, pools and noise are drawn at random, reproducibly.
-
-    Args:
-        catalogue: what policies may know.
-        theta: [U, D] the users' true preferences.
-        pool: candidates per user and round, drawn without replacement.
-        noise: standard deviation of eps and eps~ (linear feedback).
-        feedback: "linear" or "binary".
-        users_per_round: how many users come each round, drawn without replacement; None: all.
-        hidden: how many features policies do not see.
-        split_seed: seed of the draw of those features.
-        seed: seed of visitors, pools and noise.
-    """
-
-    step: Tensor  # [] rounds of the environment
-
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        theta: Tensor,
-        *,
-        pool: int,
-        noise: float,
-        feedback: Feedback,
-        users_per_round: int | None,
-        hidden: int,
-        split_seed: int,
-        seed: int,
-    ) -> None:
-        super().__init__(catalogue, theta, feedback, hidden, split_seed)
-        if not 1 <= pool <= catalogue.num_arms:
-            raise ValueError(f"pool must be from 1 to the {catalogue.num_arms} arms, got {pool}")
-        if not 0 <= noise < float("inf"):
-            raise ValueError(f"noise must be a number of at least 0, got {noise}")
-        if users_per_round is not None and not 1 <= users_per_round <= self.num_users:
-            raise ValueError(
-                f"users_per_round must be from 1 to the {self.num_users} users, got {users_per_round}"
-            )
-        self.pool, self.noise, self.users_per_round, self.seed = pool, noise, users_per_round, seed
-        self.all_users = self.num_users  # of all processes
-        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
-        self._drawn_ahead: dict[str, tuple[Tensor, Tensor]] = {}  # purpose -> first rounds [U], draws
-
-    def visitors(self) -> Tensor | None:
-        """[B] a new draw of users every round; None: everyone."""
-        if self.users_per_round is None:
-            return None
-        stream = Stream(self.seed, "visitors")
-        drawn = stream.subsets(self.step[None], 0, self.users_per_round, self.all_users)[0] - self.first_user
-        return drawn[(drawn >= 0) & (drawn < self.num_users)]
-
-    def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
-        """[B, A] distinct arms."""
-        return self._ahead("pools", self._draw_pools, 8 * self.pool, users, rounds)
-
-    def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
-        """[B] eps, or a uniform draw."""
-        return self._ahead("arm noise", self._draw_noise, 64, users, rounds)
-
-    def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
-        """[B] eps~, or a uniform draw."""
-        return self._ahead("term noise", self._draw_noise, 64, users, rounds)
-
-    def reset(self) -> None:
-        """Back to the first round."""
-        super().reset()
-        self.step.zero_()
-        self._drawn_ahead.clear()  # it may be on another device than the environment is now
-
-    def pull(self, context: Context, arm: Tensor) -> Outcome:
-        """As `Simulated.pull`; the next round may have other visitors."""
-        outcome = super().pull(context, arm)
-        self.step += 1
-        return outcome
-
-    def _ahead(
-        self,
-        purpose: str,
-        draw: Callable[[Stream, Tensor, Tensor], Tensor],
-        width: int,
-        users: Tensor,
-        rounds: Tensor,
-    ) -> Tensor:
-        """What `draw` gives for the users' rounds; if all users are here, drawn for several rounds at once.
-
-        A draw depends on its counters alone, so drawing ahead changes nothing but the time it takes.
-        """
-        stream = Stream(self.seed, purpose, self.first_user)
-        if users is not self._everyone:
-            return draw(stream, users, rounds)
-        start, drawn = self._drawn_ahead.get(purpose, (rounds, rounds[:0]))
-        offset = int(rounds[0] - start[0])
-        if not (0 <= offset < len(drawn) and torch.equal(rounds, start + offset)):
-            number = min(64, rows_per_block(width * len(users)))
-            ahead = rounds + torch.arange(number, device=rounds.device)[:, None]  # [rounds ahead, U]
-            drawn = draw(stream, users.repeat(number), ahead.flatten()).unflatten(0, (number, len(users)))
-            start, offset = rounds.clone(), 0
-            self._drawn_ahead[purpose] = start, drawn
-        return drawn[offset]
-
-    def _draw_pools(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
-        return stream.subsets(users, rounds, self.pool, self.catalogue.num_arms)
-
-    def _draw_noise(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
-        if self.feedback == "binary":
-            return stream.uniform(users, rounds, 1).squeeze(1)
-        return self.noise * stream.normal(users, rounds, 1).squeeze(1)

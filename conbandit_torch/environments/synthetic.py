@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.environments.simulated import Drawn, Feedback
+from conbandit_torch.environments.drawn import Drawn
+from conbandit_torch.environments.simulated import Feedback
 from conbandit_torch.randomness import Stream
 
 

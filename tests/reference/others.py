@@ -36,34 +36,55 @@ class EpsilonGreedy(Greedy):
         return super().choose(X)
 
 
-def sample(mean, scale, M, z):
+def shrunk(F, x, weight=1.0):
+    """A root of (M + weight x x^T)^-1, where F is one of M^-1 (Potter 1963)."""
+    u = F.T @ x
+    gain = 1 + weight * (u @ u)
+    return F - weight / (gain + np.sqrt(gain)) * np.outer(F @ u, u)
+
+
+def sample(mean, scale, M, F, z):
     """N(mean, scale^2 M^-1) from a standard normal z: F F^T = M^-1."""
-    F = np.linalg.cholesky(np.linalg.inv(M))
+    np.testing.assert_allclose(F @ F.T, np.linalg.inv(M), rtol=1e-9, atol=1e-9)
     return mean + scale * F @ z
 
 
 class LinThompson(linear.LinUCB):
     def __init__(self, dim, draw, scale, ridge=1.0):
         super().__init__(dim, ridge)
-        self.draw, self.scale = draw, scale
+        self.draw, self.scale, self.F = draw, scale, np.eye(dim) / np.sqrt(ridge)
 
     def choose(self, X):
-        theta = sample(self.theta, self.scale, self.A, self.draw("normal", "theta", len(self.b)))
+        theta = sample(self.theta, self.scale, self.A, self.F, self.draw("normal", "theta", len(self.b)))
         return int(np.argmax([x @ theta for x in X]))
+
+    def update(self, x, reward):
+        super().update(x, reward)
+        self.F = shrunk(self.F, x)
 
 
 class ConThompson(linear.ConUCB):
     def __init__(self, X_all, W, draw, mix, term_ridge, scale, term_scale):
         super().__init__(X_all, W, mix=mix, term_ridge=term_ridge)
         self.draw, self.scale, self.term_scale = draw, scale, term_scale
+        self.F = np.eye(len(self.b)) / np.sqrt(1 - mix)
+        self.F_term = np.eye(len(self.b)) / np.sqrt(term_ridge)
 
     def choose(self, X):
         dim = len(self.b)
         term_z, z = self.draw("normal", "term theta", dim), self.draw("normal", "theta", dim)
-        theta_term = sample(self.theta_term, self.term_scale, self.M_term, term_z)
+        theta_term = sample(self.theta_term, self.term_scale, self.M_term, self.F_term, term_z)
         mean = np.linalg.inv(self.M) @ (self.b + (1 - self.lam) * theta_term)
-        theta = sample(mean, self.scale, self.M, z)
+        theta = sample(mean, self.scale, self.M, self.F, z)
         return int(np.argmax([x @ theta for x in X]))
+
+    def update(self, x, reward):
+        super().update(x, reward)
+        self.F = shrunk(self.F, x, self.lam)
+
+    def listen(self, k, answer):
+        super().listen(k, answer)
+        self.F_term = shrunk(self.F_term, self.X_term[k])
 
 
 class Coarse:

@@ -1,0 +1,138 @@
+"""Simulated environments that are drawn at random, for several rounds ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.environments.simulated import Feedback, Simulated
+from conbandit_torch.randomness import Stream
+from conbandit_torch.records import Context, Outcome, rows_per_block
+from conbandit_torch.sharding import Processes
+
+
+class Drawn(Simulated):
+    """A simulated environment whose visitors, pools and noise are drawn at random, reproducibly.
+
+    Args:
+        catalogue: what policies may know.
+        theta: [U, D] the users' true preferences.
+        pool: candidates per user and round, drawn without replacement.
+        noise: standard deviation of eps and eps~ (linear feedback).
+        feedback: "linear" or "binary".
+        users_per_round: how many users come each round, drawn without replacement; None: all.
+        hidden: how many features policies do not see.
+        split_seed: seed of the draw of those features.
+        seed: seed of visitors, pools and noise.
+    """
+
+    step: Tensor  # [] rounds of the environment
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        theta: Tensor,
+        *,
+        pool: int,
+        noise: float,
+        feedback: Feedback,
+        users_per_round: int | None,
+        hidden: int,
+        split_seed: int,
+        seed: int,
+    ) -> None:
+        super().__init__(catalogue, theta, feedback, hidden, split_seed)
+        if not 1 <= pool <= catalogue.num_arms:
+            raise ValueError(f"pool must be from 1 to the {catalogue.num_arms} arms, got {pool}")
+        if not 0 <= noise < float("inf"):
+            raise ValueError(f"noise must be a number of at least 0, got {noise}")
+        if users_per_round is not None and not 1 <= users_per_round <= self.num_users:
+            raise ValueError(
+                f"users_per_round must be from 1 to the {self.num_users} users, got {users_per_round}"
+            )
+        self.pool, self.noise, self.users_per_round, self.seed = pool, noise, users_per_round, seed
+        self.all_users = self.num_users  # of all processes
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        # By purpose: everyone's draws of several rounds, [rounds ahead, U, ...], and `_turn` at the first of
+        # them. They hold while `rounds`, whose changes torch counts, changes by whole turns alone.
+        self._drawn_ahead: dict[str, tuple[int, Tensor]] = {}
+        self._turn, self._changes = 0, self.rounds._version
+
+    def visitors(self) -> Tensor | None:
+        """[B] a new draw of users every round; None: everyone."""
+        if self.users_per_round is None:
+            return None
+        stream = Stream(self.seed, "visitors")
+        drawn = stream.subsets(self.step[None], 0, self.users_per_round, self.all_users)[0] - self.first_user
+        return drawn[(drawn >= 0) & (drawn < self.num_users)]
+
+    def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B, A] distinct arms."""
+        return self._ahead("pools", self._draw_pools, 8 * self.pool, users, rounds)
+
+    def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] eps, or a uniform draw."""
+        return self._ahead("arm noise", self._draw_noise, 64, users, rounds)
+
+    def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] eps~, or a uniform draw."""
+        return self._ahead("term noise", self._draw_noise, 64, users, rounds)
+
+    def split(self, processes: Processes) -> None:
+        """Keep this process's share of the users."""
+        super().split(processes)
+        self._drawn_ahead.clear()  # it was of all users
+
+    def reset(self) -> None:
+        """Back to the first round."""
+        super().reset()
+        self.step.zero_()
+        self._drawn_ahead.clear()  # it may be on another device than the environment is now
+
+    def pull(self, context: Context, arm: Tensor) -> Outcome:
+        """As `Simulated.pull`; the next round may have other visitors."""
+        in_turn = context.users is self._everyone and self.rounds._version == self._changes
+        outcome = super().pull(context, arm)
+        self.step.add_(1)
+        if in_turn:
+            self._turn, self._changes = self._turn + 1, self.rounds._version
+        return outcome
+
+    def _ahead(
+        self,
+        purpose: str,
+        draw: Callable[[Stream, Tensor, Tensor], Tensor],
+        width: int,
+        users: Tensor,
+        rounds: Tensor,
+    ) -> Tensor:
+        """What `draw` gives for the users' rounds; if all users are here, drawn for several rounds at once.
+
+        A draw depends on its counters alone, so drawing ahead changes nothing but the time it takes.
+        """
+        if users is not self._everyone:
+            return draw(Stream(self.seed, purpose, self.first_user), users, rounds)
+        if self.rounds._version != self._changes:
+            self._drawn_ahead.clear()
+            self._changes = self.rounds._version
+        if purpose in self._drawn_ahead:
+            start, drawn = self._drawn_ahead[purpose]
+            if self._turn - start < drawn.shape[0]:
+                return drawn[self._turn - start]
+        number = min(64, rows_per_block(width * len(users)))
+        ahead = rounds + torch.arange(number, device=rounds.device)[:, None]  # [rounds ahead, U]
+        stream = Stream(self.seed, purpose, self.first_user)
+        fresh: Tensor = draw(stream, users.repeat(number), ahead.flatten()).unflatten(0, ahead.shape)
+        self._drawn_ahead[purpose] = self._turn, fresh
+        return fresh[0]
+
+    def _draw_pools(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
+        return stream.subsets(users, rounds, self.pool, self.catalogue.num_arms).contiguous()
+
+    def _draw_noise(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
+        if self.feedback == "binary":
+            return stream.uniform(users, rounds, 1).squeeze(1)
+        return (self.noise * stream.normal(users, rounds, 1).squeeze(1)).to(self.theta)
