@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from conbandit_torch.events import keep_events, say_errors_once
+from conbandit_torch.events import add_histogram, keep_events, say_errors_once
 from conbandit_torch.files import at_once
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class TensorBoard(Callback):
             if detail.numel() == 1:
                 scalars[tag] = float(detail)
             elif detail.numel() > 1:
-                writer.add_histogram(tag, detail, record.round)
+                add_histogram(writer, tag, detail, record.round)
         for name, value in scalars.items():
             if value is not None:
                 writer.add_scalar(name, value, record.round)

@@ -1,12 +1,42 @@
-"""TensorBoard's event files, cut back to an earlier round so that a resumed run can go on; its threads."""
+"""TensorBoard's event files: histograms; cut back to an earlier round so that a run can go on; threads."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
 
 _PATTERN = "events.out.tfevents.*"
+_BINS = 64  # TensorBoard shows 30
+
+
+def add_histogram(writer: Any, tag: str, values: Tensor, step: int) -> None:
+    """What the writer's own `add_histogram` does, without NumPy.
+
+    There, a product of long vectors starts threads of NumPy's own, which wait for more by spinning, beside
+    torch's: rounds that logged 25,000 hidden features took three times as long.
+    """
+    values = values.detach().flatten().double().cpu()
+    values = values[values.isfinite()]
+    if not len(values):
+        return
+    least, most = (float(end) for end in values.aminmax())
+    low, high = (least, most) if least < most else (least - 0.5, most + 0.5)
+    writer.add_histogram_raw(
+        tag,
+        min=least,
+        max=most,
+        num=len(values),
+        sum=float(values.sum()),
+        sum_squares=float(values.square().sum()),
+        bucket_limits=torch.linspace(low, high, _BINS + 1, dtype=torch.float64)[1:].tolist(),
+        bucket_counts=values.histc(_BINS, low, high).tolist(),
+        global_step=step,
+    )
 
 
 def keep_events(folder: Path, rounds: int) -> None:

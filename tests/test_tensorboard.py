@@ -9,10 +9,14 @@ import urllib.error
 import urllib.request
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
+import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.utils.tensorboard import SummaryWriter
 
 from conbandit_torch.cli import main
+from conbandit_torch.events import add_histogram
 from tests.test_cli import rows
 from tests.test_config import GOOD, write
 
@@ -110,3 +114,24 @@ def test_the_server_shows_bands_of_all_policies_in_one_chart(server):
             "upper": "over_seeds/cumulative_regret_high",
         }
     ]
+
+
+def test_histograms_hold_what_was_logged(tmp_path):
+    values = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+    with SummaryWriter(str(tmp_path)) as writer:
+        add_histogram(writer, "random", values, 1)
+        add_histogram(writer, "constant", torch.full((5,), 2.0), 1)
+        add_histogram(writer, "partly", torch.tensor([1.0, float("nan"), 3.0, float("inf")]), 1)
+        add_histogram(writer, "nothing", torch.full((3,), float("nan")), 1)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert set(events.Tags()["histograms"]) == {"random", "constant", "partly"}
+    found = {tag: events.Histograms(tag)[0].histogram_value for tag in events.Tags()["histograms"]}
+    assert (found["random"].min, found["random"].max) == (float(values.min()), float(values.max()))
+    exact = values.double()
+    assert found["random"].sum == pytest.approx(float(exact.sum()), rel=1e-12)
+    assert found["random"].sum_squares == pytest.approx(float(exact.square().sum()), rel=1e-12)
+    below = [int((values <= limit).sum()) for limit in found["random"].bucket_limit]
+    counted = np.cumsum(found["random"].bucket)
+    assert len(counted) == 64 and np.abs(counted - below).max() <= 1  # a value may lie on an edge
+    assert found["constant"].num == 5 and sum(found["constant"].bucket) == 5
+    assert (found["partly"].num, found["partly"].sum) == (2, 4)
