@@ -111,15 +111,14 @@ def _reader(path: str, name: str | None, parameters: list[tuple[str, str]]) -> t
 def recognise(path: Path) -> str:
     """The name of the reader whose files are there."""
     from conbandit_torch.datasets.base import DataError
-    from conbandit_torch.datasets.files import expand
+    from conbandit_torch.datasets.files import expand, require
     from conbandit_torch.datasets.lastfm import LastFM
     from conbandit_torch.datasets.mind import MIND
     from conbandit_torch.datasets.movielens import MovieLens
     from conbandit_torch.datasets.table import Table
     from conbandit_torch.datasets.yelp import Yelp
 
-    if not expand(path).exists():
-        raise DataError(f"{path}: no such file or folder")
+    require(expand(path))
     reasons = []
     readers: tuple[type[Reader], ...] = (MovieLens, LastFM, MIND, Yelp, Table)
     for kind in readers:

@@ -64,14 +64,14 @@ def _draw_clicks(results: dict[str, PolicyResults], folder: Path, files: list[Pa
             for name, own in results.items():
                 if own.clicks is not None:
                     _windows(axes, name, own, own.clicks.ctr / own.clicks.logged[:, None])
-            axes.set(ylabel="CTR relative to picking at random")
+            axes.set(ylabel="CTR relative to picking at random", xlim=(0, None))
         first = next(iter(results))
         with figure(folder / "ctr_of_first", files) as axes:
             for name, own in results.items():
                 ratio = _relative(own, curves[name], results[first], curves[first])
                 if ratio.size:
                     _windows(axes, name, own, ratio)
-            axes.set(ylabel=f"CTR relative to {first}")
+            axes.set(ylabel=f"CTR relative to {first}", xlim=(0, None))
     with figure(folder / "final_ctr", files) as axes:
         _bars(axes, results, "ctr", ".3f")
         axes.set(ylabel="CTR of all counted events")
@@ -95,7 +95,7 @@ def _windows(axes: Axes, name: str, own: PolicyResults, values: np.ndarray) -> N
     assert own.clicks is not None  # the caller's promise, for the type checker
     counted = own.clicks.window * np.arange(1, values.shape[1] + 1)
     _band(axes, name, own, counted, values)
-    axes.set(xlabel=f"counted events, in windows of {own.clicks.window}", xlim=(0, None))
+    axes.set(xlabel=f"counted events, in windows of {own.clicks.window}")
     axes.legend(frameon=False, fontsize="small")
 
 

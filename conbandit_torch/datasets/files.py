@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import warnings
 import zlib
 from collections import defaultdict
@@ -57,10 +58,17 @@ def find(path: Path, *names: str) -> Path | None:
     return next((candidate for candidate in candidates if candidate.is_file()), None)
 
 
+def require(path: Path) -> None:
+    """Refuse a file or folder that is not there."""
+    if not path.exists():
+        unset = re.search(r"\$\{?(\w+)", str(path))
+        why = f"; the environment variable {unset[1]} is not set" if unset else ""
+        raise DataError(f"{path}: no such file or folder{why}")
+
+
 def need(path: Path, *names: str) -> Path:
     """The same; none is an error."""
-    if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
+    require(path)
     found = find(path, *names)
     if found is None:
         raise DataError(f"{path}: there is no {' or '.join(names)}")
