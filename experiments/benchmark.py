@@ -8,7 +8,8 @@ bare products are `torch.bmm` of [U, A, D] and [U, D, D], as many a round as the
 tensors that lie ready. All three are measured in turn: the bare products twenty times within each of our
 runs, the loop between our runs. Times are medians over the repeats, ratios medians of the repeats' ratios. A
 further run, with clocks around the public methods and with TensorBoard and `metrics.csv` written, tells what
-the time goes into.
+the time goes into. LinUCB is also measured written out by hand (`by_hand.py`), to tell the framework's share
+of its time from PyTorch's.
 
 Writes `benchmark.md`, `benchmark.json`, `benchmark.png` and `.pdf` into DIR. `--quick` is a small world, to
 see that it works.
@@ -30,8 +31,9 @@ import torch
 from conbandit_torch import Simulation, Synthetic
 from conbandit_torch.callbacks import Callback, MetricsFile, TensorBoard
 from conbandit_torch.records import Round
+from experiments import by_hand
 from experiments.benchmark_plot import draw
-from experiments.contenders import CONTENDERS, Contender, numpy_side
+from experiments.contenders import CONTENDERS, PLAIN, Contender, numpy_side
 from experiments.loops import play
 from experiments.measuring import Breakdown, machine, markdown, say, show, write_json
 
@@ -52,6 +54,7 @@ class Figures:
         ours: a simulation's.
         loop: the NumPy loop's.
         bare: the bare products'; None: the rule needs none.
+        by_hand: that of the same rounds written out by hand; None: nobody has written them.
         over_loop: the loop's time by ours.
         over_bare: ours by that of the bare products.
         parts: what the instrumented run's time went into.
@@ -60,6 +63,7 @@ class Figures:
     ours: float
     loop: float
     bare: float | None
+    by_hand: float | None
     over_loop: float
     over_bare: float | None
     parts: dict[str, float]
@@ -128,9 +132,8 @@ def simulation(
 
 def time_ours(contender: Contender, options: argparse.Namespace) -> tuple[float, float]:
     """Seconds a user-round of a run, and of the bare products in between."""
-    dtype = torch.float64 if options.precision == "64-true" else torch.float32
     sizes = (options.users, options.pool, options.dim)
-    clock = Interleaved(options.rounds, contender.products, sizes, dtype)
+    clock = Interleaved(options.rounds, contender.products, sizes, _dtype(options))
     simulation(contender, options, (clock,)).run()
     return clock.seconds / options.rounds / options.users, statistics.median(clock.bare) / options.users
 
@@ -143,6 +146,16 @@ def time_loop(contender: Contender, options: argparse.Namespace) -> float:
     start = time.perf_counter()
     play(loop, users_side, options.loop_users, options.rounds, lambda t: 5 * int(math.log(max(t, 1))))
     return (time.perf_counter() - start) / options.rounds / options.loop_users
+
+
+def time_by_hand(options: argparse.Namespace) -> float:
+    """Seconds a user-round of LinUCB written out by hand."""
+    environment = world(CONTENDERS["LinUCB"], options).to(_dtype(options))
+    return by_hand.play(environment, options.rounds, **PLAIN)[0] / options.rounds / options.users
+
+
+def _dtype(options: argparse.Namespace) -> torch.dtype:
+    return torch.float64 if options.precision == "64-true" else torch.float32
 
 
 def break_down(contender: Contender, options: argparse.Namespace) -> dict[str, float]:
@@ -168,13 +181,16 @@ def break_down(contender: Contender, options: argparse.Namespace) -> dict[str, f
     return {part: 1e6 * clocks.seconds[part] / options.rounds / options.users for part in PARTS}
 
 
-def measure(contender: Contender, options: argparse.Namespace) -> Figures:
+def measure(name: str, options: argparse.Namespace) -> Figures:
     """All figures of a policy."""
-    ours, bare, loop = [], [], []
+    contender = CONTENDERS[name]
+    ours, bare, loop, written = [], [], [], []
     for _ in range(options.repeats):
         own, products = time_ours(contender, options)
         ours.append(1e6 * own)
         bare.append(1e6 * products)
+        if name == "LinUCB":
+            written.append(1e6 * time_by_hand(options))
         loop.append(1e6 * time_loop(contender, options))
     over_bare = None
     if contender.products is not None:
@@ -183,6 +199,7 @@ def measure(contender: Contender, options: argparse.Namespace) -> Figures:
         ours=statistics.median(ours),
         loop=statistics.median(loop),
         bare=None if contender.products is None else statistics.median(bare),
+        by_hand=statistics.median(written) if written else None,
         over_loop=statistics.median(a / b for a, b in zip(loop, ours, strict=True)),
         over_bare=over_bare,
         parts=break_down(contender, options),
@@ -198,7 +215,7 @@ def floor_of(name: str, precision: str) -> float | None:
 def table(found: dict[str, Figures], precision: str) -> tuple[list[str], list[list[str]]]:
     """Times and ratios."""
     headings = ["policy", "ours (us)", "NumPy loop (us)", "loop / ours", "floor", "met"]
-    headings += ["bare (us)", "ours / bare", "ceiling", "met"]
+    headings += ["bare (us)", "ours / bare", "ceiling", "met", "by hand (us)"]
     rows = []
     for name, own in found.items():
         floor, ceiling = floor_of(name, precision), CEILINGS.get(name)
@@ -211,7 +228,7 @@ def table(found: dict[str, Figures], precision: str) -> tuple[list[str], list[li
             row += (
                 ["", ""] if ceiling is None else [f"{ceiling:g}", "yes" if own.over_bare <= ceiling else "no"]
             )
-        rows.append(row)
+        rows.append([*row, "" if own.by_hand is None else f"{own.by_hand:.2f}"])
     return headings, rows
 
 
@@ -258,7 +275,7 @@ def main(words: list[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     found: dict[str, Figures] = {}
     for name in options.policies:
-        found[name] = measure(CONTENDERS[name], options)
+        found[name] = measure(name, options)
         own = found[name]
         say(f"{name}: {own.ours:.2f} us a user-round, the NumPy loop {own.over_loop:.0f} times that")
     sizes = {key: value for key, value in vars(options).items() if key not in ("out", "policies", "quick")}

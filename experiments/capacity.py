@@ -31,44 +31,49 @@ class State:
     Attributes:
         regressions: dimension of each regression that a user has: D, D+L or m.
         counters: whole numbers of 8 bytes that a user has: rounds finished, questions asked.
-        per_arm: whether an arm has hidden features and their regression, both of L numbers.
+        per_arm: whether an arm has L hidden features, kept in one row with its D others, and a regression.
+        roots: whether the regressions keep a root of M^-1.
     """
 
     regressions: tuple[str, ...]
     counters: int
     per_arm: bool = False
+    roots: bool = False
 
     def user_bytes(self, dim: int, *, hidden: int = 5, coarse: int = 5, s: int = 4) -> int:
         """Bytes a user."""
         sizes = {"D": dim, "D+L": dim + hidden, "m": coarse}
-        return sum(regression_bytes(sizes[n], s) for n in self.regressions) + 8 * self.counters
+        roots = s * sum(sizes[n] ** 2 for n in self.regressions) if self.roots else 0
+        return sum(regression_bytes(sizes[n], s) for n in self.regressions) + roots + 8 * self.counters
 
-    def arm_bytes(self, *, hidden: int = 5, s: int = 4) -> int:
+    def arm_bytes(self, dim: int, *, hidden: int = 5, s: int = 4) -> int:
         """Bytes an arm, beside the catalogue's."""
-        return regression_bytes(hidden, s) + s * hidden if self.per_arm else 0
+        return s * (hidden * (2 * hidden + 1) + dim + hidden) if self.per_arm else 0
 
     def user_formula(self) -> str:
         """`user_bytes`, for the page."""
-        terms = [f"R({n})" for n in dict.fromkeys(self.regressions)]
+        terms = [f"(R({n}) + s {n}²)" if self.roots else f"R({n})" for n in dict.fromkeys(self.regressions)]
         if len(self.regressions) > len(terms):
             terms = [f"{len(self.regressions)} {terms[0]}"]
         return " + ".join([*terms, str(8 * self.counters)])
 
     def arm_formula(self) -> str:
         """`arm_bytes`, for the page."""
-        return "R(L) + s L" if self.per_arm else "0"
+        return "s (2 L² + 2 L + D)" if self.per_arm else "0"
 
 
 _PLAIN, _ONE_LEVEL, _TWO_LEVELS = State(("D",), 1), State(("D",), 2), State(("D", "D"), 2)
 _HIDDEN_ONE, _HIDDEN_TWO = State(("D+L",), 2, True), State(("D+L", "D+L"), 2, True)
 
 STATES: dict[str, State] = {
-    **dict.fromkeys(("LinUCB", "Greedy", "EpsilonGreedy", "LinThompson"), _PLAIN),
+    **dict.fromkeys(("LinUCB", "Greedy", "EpsilonGreedy"), _PLAIN),
+    "LinThompson": State(("D",), 1, roots=True),
     **dict.fromkeys(
         ("Arm-Con", "ConLinUCB", "ConLinUCB-MCR", "ConLinUCB-UCB", "ConLinUCB-BS"),
         _ONE_LEVEL,
     ),
-    **dict.fromkeys(("ConUCB", "Var-RS", "Var-MRC", "Var-LCR", "ConThompson"), _TWO_LEVELS),
+    **dict.fromkeys(("ConUCB", "Var-RS", "Var-MRC", "Var-LCR"), _TWO_LEVELS),
+    "ConThompson": State(("D", "D"), 2, roots=True),
     "CoFineUCB": State(("D", "m"), 1),
     "hLinUCB": State(("D+L",), 1, True),
     **dict.fromkeys(("hArm-Con", "hConLinUCB"), _HIDDEN_ONE),
@@ -92,7 +97,7 @@ def by_policy() -> str:
         dim = OBSERVED[state.per_arm]
         sizes = [state.user_bytes(dim), state.user_bytes(dim, s=8)]
         per_gib = [f"{GIB // size:,}" for size in sizes]
-        arm = f"{state.arm_bytes():,}"
+        arm = f"{state.arm_bytes(dim):,}"
         user = [state.user_formula(), f"{sizes[0]:,}", per_gib[0], per_gib[1]]
         rows.append([", ".join(names), *user, state.arm_formula(), arm])
     headings = ["policy", "bytes a user", "d = 50, float32", "users a GiB", "users a GiB, float64"]

@@ -144,7 +144,7 @@ def measure_apart(
     """The same in a new process; what went wrong, if it did not end."""
     name = STATES[policy]
     observed = sizes["dim"] - (HIDDEN if name.per_arm else 0)
-    needed = sizes["users"] * name.user_bytes(observed) + sizes["arms"] * name.arm_bytes()
+    needed = sizes["users"] * name.user_bytes(observed) + sizes["arms"] * name.arm_bytes(observed)
     if needed > 1e9 * options.memory:
         return {"left_out": f"its state is {needed / 1e9:.1f} GB, above --memory {options.memory:g}"}
     fresh = multiprocessing.get_context("forkserver")

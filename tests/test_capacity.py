@@ -12,7 +12,9 @@ def state_bytes(name, dtype, **sizes):
     contender = CONTENDERS[name]
     world = small_world(hidden=2 if contender.hidden else 0, **sizes).to(dtype)
     policy = contender.build(world)
-    return sum(tensor.nbytes for tensor in policy.state_dict().values()), world.catalogue.dim
+    own = {name: buffer for name, buffer in policy.named_buffers() if not name.startswith("catalogue.")}
+    storages = {buffer.untyped_storage().data_ptr(): buffer.untyped_storage() for buffer in own.values()}
+    return sum(storage.nbytes() for storage in storages.values()), world.catalogue.dim
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -23,7 +25,7 @@ def test_formulae_are_the_bytes_of_the_state(name, dtype):
     many, _ = state_bytes(name, dtype, users=30)
     assert many - few == (30 - 7) * state.user_bytes(dim, s=s)
     more_arms, _ = state_bytes(name, dtype, users=7, arms=90)
-    assert more_arms - few == (90 - 60) * state.arm_bytes(s=s)
+    assert more_arms - few == (90 - 60) * state.arm_bytes(dim, s=s)
     wide, dim = state_bytes(name, dtype, users=30, dim=9)
     narrow_users, _ = state_bytes(name, dtype, users=7, dim=9)
     assert wide - narrow_users == (30 - 7) * state.user_bytes(dim, s=s)

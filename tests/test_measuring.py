@@ -21,6 +21,7 @@ def test_benchmark_measures_every_policy_asked_for(tmp_path, capsys):
         for part in ("draws", "rewards", "gather", "scores", "updates", "metrics", "logging", "loop"):
             assert own["parts"][part] > 0, part
     assert found["policies"]["LinThompson"]["bare"] is None and found["policies"]["hConUCB"]["bare"] > 0
+    assert found["policies"]["LinThompson"]["by_hand"] is None and found["policies"]["LinUCB"]["by_hand"] > 0
     table = cells(tmp_path / "benchmark.md")
     assert [row[0] for row in table[1 : 1 + len(names)]] == names
     assert (tmp_path / "benchmark.png").stat().st_size > 5000
@@ -30,12 +31,12 @@ def test_benchmark_measures_every_policy_asked_for(tmp_path, capsys):
 @pytest.mark.parametrize(("precision_name", "floor"), [("32-true", 50), ("64-true", 25)])
 def test_a_floor_is_halved_in_float64_and_compared_with_the_ratio(precision_name, floor):
     figures = {
-        ratio: benchmark.Figures(1.0, ratio, 1.0, ratio, over_bare, {})
+        ratio: benchmark.Figures(1.0, ratio, 1.0, None, ratio, over_bare, {})
         for ratio, over_bare in ((floor, 4.5), (floor - 1, 4.6))
     }
     for ratio, met in ((floor, "yes"), (floor - 1, "no")):
         _, [row] = benchmark.table({"LinUCB": figures[ratio]}, precision_name)
-        assert row[4:6] == [str(floor), met] and row[-1] == met
+        assert row[4:6] == [str(floor), met] and row[-2] == met
 
 
 def test_breakdown_counts_a_part_without_the_parts_it_calls(monkeypatch):
