@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Event
 from typing import Any, Literal, TypeVar
 
+from conbandit_torch.signals import hold_back_from_children
+
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
@@ -58,13 +60,18 @@ def _until(stopping: Event, items: Iterable[ItemT]) -> Iterator[ItemT]:
 def _in_processes(
     function: Callable[[ItemT], ResultT], items: Iterator[ItemT], jobs: int, stopping: Event
 ) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
+    from multiprocessing import resource_tracker
+
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    resource_tracker.ensure_running()  # before any worker: starting it undoes what is held back
 
     def results(todo: Iterable[tuple[int, ItemT]], at_a_time: int) -> Iterator[tuple[int, ResultT]]:
         calls = (delayed(_in_worker)(os.getpid(), function, number, item) for number, item in todo)
         options = {"return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": at_a_time}
-        pairs: Iterator[tuple[int, ResultT]] = Parallel(n_jobs=at_a_time, **options)(calls)
+        with hold_back_from_children():
+            pairs: Iterator[tuple[int, ResultT]] = Parallel(n_jobs=at_a_time, **options)(calls)
         return pairs
 
     running: dict[int, ItemT] = {}

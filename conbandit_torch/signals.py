@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -14,7 +14,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None], *, may_insist: bool) -> Iterator[None]:
-    """While inside, the signals call `stop` and nothing else.
+    """While inside, the signals call `stop` and nothing else; one that was held back calls it on entry.
 
     Args:
         stop: must return at once.
@@ -35,10 +35,32 @@ def stop_on_signals(stop: Callable[[], None], *, may_insist: bool) -> Iterator[N
 
     before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
-        yield
+        with _delivery(True):
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def hold_back_from_children() -> AbstractContextManager[None]:
+    """Processes started inside get the signals when they enter `stop_on_signals`, and not before.
+
+    One that is still importing would die of them, and joblib kills all its workers when it loses one.
+    """
+    return _delivery(False)
+
+
+@contextmanager
+def _delivery(wanted: bool) -> Iterator[None]:
+    """Whether the signals reach this thread; what it starts, processes and threads, inherits that."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK if wanted else signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def pass_on_to_children() -> None:

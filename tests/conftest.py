@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
 # The tests' tensors are small, and the tests run side by side: one thread each, in child processes too.
@@ -34,6 +35,13 @@ def weights(catalogue):
     edges = catalogue.terms_of(torch.arange(catalogue.num_arms))
     W[edges.owner, edges.target] = edges.weight
     return W
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
 
 
 @pytest.fixture

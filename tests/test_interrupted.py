@@ -6,14 +6,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
 
 import pytest
 
 from conbandit_torch.checkpoint import list_checkpoints
 from conbandit_torch.cli import main
+from conbandit_torch.parallel import stream
+from conbandit_torch.signals import pass_on_to_children, stop_on_signals
 from experiments import kills
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, wait_for
 from tests.test_cli import numbers
 from tests.test_config import GOOD, write
 
@@ -29,13 +31,6 @@ def start(*arguments):
 def kill(process):
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
 
 
 def test_a_parallel_run_killed_half_way_ends_as_if_nothing_had_happened(tmp_path, capsys):
@@ -84,6 +79,28 @@ def test_a_signal_stops_a_run_in_good_order_and_resume_finishes_it(whole, tmp_pa
     assert main(["resume", str(out)]) == 0
     assert everything(out) == everything(expected)
     assert not list(out.rglob("checkpoints"))
+
+
+def slow_to_get_ready(folder):
+    """Whether it was told to stop, though the signal came before it could be."""
+    (folder / f"started-{os.getpid()}").touch()
+    wait_for(lambda: (folder / "signalled").exists())
+    stops = []
+    with stop_on_signals(lambda: stops.append(True), may_insist=False):
+        return stops == [True]
+
+
+def test_a_signal_waits_for_a_process_that_is_not_ready_for_it(tmp_path):
+    def signal_when_started():
+        wait_for(lambda: len(list(tmp_path.glob("started-*"))) == 2)
+        pass_on_to_children()
+        (tmp_path / "signalled").touch()
+
+    sender = threading.Thread(target=signal_when_started)
+    sender.start()
+    told = [result for _, result in stream(slow_to_get_ready, [tmp_path] * 2, 2)]
+    sender.join()
+    assert told == [True, True]
 
 
 def test_only_the_parent_is_killed_and_what_its_workers_finish_is_taken(whole, tmp_path):

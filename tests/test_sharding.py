@@ -31,10 +31,10 @@ from conbandit_torch.checkpoint import (
 from conbandit_torch.cli import main
 from conbandit_torch.loop import play_round
 from conbandit_torch.sharding import Processes
-from tests.conftest import ALGEBRA, EXACT, REPOSITORY, small_world
+from tests.conftest import ALGEBRA, EXACT, REPOSITORY, small_world, wait_for
 from tests.test_cli import rows
 from tests.test_config import GOOD, write
-from tests.test_interrupted import start, wait_for
+from tests.test_interrupted import start
 
 ROUNDS = 22  # passes floor(log t) = 3
 
@@ -299,3 +299,12 @@ def test_several_processes_and_several_jobs_at_once_are_refused(tmp_path, capsys
     assert "use one or the other" in capsys.readouterr().err
     assert main(["run", str(write(tmp_path, GOOD)), "--num-nodes", "0"]) == 2
     assert "--num-nodes must be at least 1, got 0" in capsys.readouterr().err
+
+
+def test_what_was_drawn_for_all_users_is_not_kept_for_a_share_of_them():
+    world, untouched = small_world(), small_world()
+    everyone = world.observe().arms  # drawn ahead, of all seven
+    for environment in (world, untouched):
+        environment.split(Processes(1, 2))
+    share = world.observe().arms
+    assert torch.equal(share, untouched.observe().arms) and torch.equal(share, everyone[-len(share) :])
