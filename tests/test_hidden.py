@@ -1,6 +1,7 @@
 """hLinUCB, hConUCB and their variants: golden decisions, references, limits, refit."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -356,8 +357,29 @@ def test_candidates_show_the_hidden_features_after_any_copy_or_conversion():
     world = hidden_world()
     policy = HLinUCB(world.catalogue, world.num_users, hidden_dim=2)
     saved = copy.deepcopy(policy.state_dict())
-    for one in (policy, copy.deepcopy(policy), policy.float(), policy.double()):
-        one.hidden.fill_(7.0)
-        assert (one.features(world.observe())[..., -2:] == 7).all()
-        one.load_state_dict(saved)
-        assert torch.equal(one.table[:, -2:], one.hidden) and not (one.hidden == 7).any()
+    assert sum(tensor.numel() == policy.hidden.numel() for tensor in saved.values()) >= 1
+    copies = (
+        lambda one: one,
+        copy.deepcopy,
+        lambda one: pickle.loads(pickle.dumps(one)),
+        lambda one: copy.deepcopy(one).float(),
+        lambda one: copy.deepcopy(one).float().double(),
+    )
+    for copied in copies:
+        for assign in (False, True):
+            one = copied(policy)
+            one.hidden.fill_(7.0)
+            assert (one.features(world.observe())[..., -2:] == 7).all()
+            one.load_state_dict(saved, assign=assign)
+            torch.testing.assert_close(
+                one.features(world.observe())[..., -2:], one.hidden[world.observe().arms]
+            )
+            assert not (one.hidden == 7).any()
+
+
+def test_hidden_features_of_another_number_of_arms_are_not_loaded():
+    world = hidden_world()
+    policy = HLinUCB(world.catalogue, world.num_users, hidden_dim=2)
+    saved = policy.state_dict() | {"_extra_state": torch.zeros(1, 2)}
+    with pytest.raises(RuntimeError, match=r"hidden features must be \[\d+, 2\], got \[1, 2\]"):
+        policy.load_state_dict(saved)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,10 +18,6 @@ from conbandit_torch.history import History
 from conbandit_torch.randomness import Stream
 from conbandit_torch.records import EVERY_ROW, Context, Index, look_up, rows_per_block
 from conbandit_torch.theory import Alpha
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 Collect = Callable[[Tensor, Tensor, Tensor], Tensor]  # items, theta^v and residuals to arms
 
@@ -69,7 +64,6 @@ class HLinUCB(LinearBandit):
 
     users_are_independent = False
     table: Tensor  # [N, D + L] phi of all arms, so that candidates' are looked up at once
-    hidden: Tensor  # [N, L] v, the last columns of `table`
     updates: Tensor  # [] rounds learned from
 
     def __init__(
@@ -109,12 +103,16 @@ class HLinUCB(LinearBandit):
         arms = torch.arange(catalogue.num_arms, device=like.device)
         start = init_scale * Stream(seed, "hidden features").normal(arms, 0, hidden_dim)
         self.register_buffer("table", torch.cat((like, start.to(like)), dim=1), persistent=False)
-        self.register_buffer("hidden", self.table[:, catalogue.dim :])
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64, device=like.device))
         self.rewards = History(like) if refit_every else None
         self.answers = History(like) if refit_every else None
         self.refit_seconds = 0.0  # of the last refit
         self._last_change = like.new_zeros(0, hidden_dim)  # [n, L] of v, by the last step
+
+    @property
+    def hidden(self) -> Tensor:
+        """[N, L] v: a part of `table`, not a copy."""
+        return self.table[:, self.catalogue.dim :]
 
     def features(self, context: Context) -> Tensor:
         """[B, A, D + L] `phi = (x, v)`."""
@@ -271,7 +269,12 @@ class HLinUCB(LinearBandit):
         """theta^v: [n, D + L] -> [n, L]."""
         return theta[:, self.catalogue.dim :]
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self.hidden = self.table[:, self.catalogue.dim :]  # converted one by one, the two are no longer one
-        return self
+    def get_extra_state(self) -> Tensor:
+        """[N, L] v: what `state_dict` keeps of the table, whose other columns are the catalogue's."""
+        return self.hidden.clone()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take over what `get_extra_state` gave."""
+        if state.shape != self.hidden.shape:
+            raise RuntimeError(f"hidden features must be {list(self.hidden.shape)}, got {list(state.shape)}")
+        self.hidden.copy_(state)
