@@ -1,5 +1,8 @@
 """Synthetic and recorded environments, and the feedback they share."""
 
+import copy
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -49,6 +52,76 @@ def test_drawing_ahead_changes_nothing():
         for draw in (world.pools, world.arm_noise, world.term_noise):
             alone = [draw(everyone[[u]], world.rounds[[u]]) for u in range(7)]
             torch.testing.assert_close(draw(everyone, world.rounds), torch.cat(alone), **EXACT)
+
+
+def test_draws_depend_on_the_rounds_that_are_asked_for():
+    world, other = small_world(), small_world()
+    everyone = world.observe().users
+    world.arm_noise(everyone, world.rounds + 5)  # looking ahead leaves what comes as it is
+    for draw in ("pools", "arm_noise", "term_noise"):
+        later = getattr(world, draw)(everyone, world.rounds + 3)
+        other.rounds.fill_(3)
+        assert torch.equal(later, getattr(other, draw)(everyone, other.rounds))
+    other.rounds.zero_()
+    arm = torch.zeros(7, dtype=torch.int64)
+    assert torch.equal(world.pull(world.observe(), arm).reward, other.pull(other.observe(), arm).reward)
+
+
+def test_pools_can_be_made_to_change_every_few_rounds():
+    class Weekly(Synthetic):
+        def pools(self, users, rounds):
+            return super().pools(users, rounds // 7)
+
+    world = Weekly(users=4, arms=60, terms=12, dim=6, pool=9)
+    shown = []
+    for _ in range(21):
+        shown.append(world.observe().arms)
+        world.pull(world.observe(), torch.zeros(4, dtype=torch.int64))
+    same = [torch.equal(one, other) for one, other in pairwise(shown)]
+    assert [number for number, equal in enumerate(same) if not equal] == [6, 13]
+
+
+def test_users_who_come_by_turns_are_shown_what_they_would_be_alone():
+    def untouched(world):
+        fresh = small_world()
+        fresh.load_state_dict(world.state_dict())
+        return fresh
+
+    world = small_world()
+    arm = torch.zeros(7, dtype=torch.int64)
+    rows = [slice(0, 7), slice(0, 3), torch.tensor([1, 5])]
+    for t in torch.from_numpy(np.random.default_rng(0).integers(3, size=60)).tolist():
+        context = world.observe()
+        assert torch.equal(context.arms, untouched(world).observe().arms)
+        some = context.take(rows[t])
+        fresh = untouched(world)
+        reward = world.pull(some, arm[: len(some)]).reward
+        assert torch.equal(reward, fresh.pull(fresh.observe().take(rows[t]), arm[: len(some)]).reward)
+
+
+def test_what_was_drawn_ahead_survives_no_change_of_state_or_precision():
+    world, other = small_world(), small_world()
+    arm = torch.zeros(7, dtype=torch.int64)
+    world.pull(world.observe(), arm)
+    saved = {name: value.clone() for name, value in world.state_dict().items()}
+    first = world.observe().arms.clone()
+    for assign in (False, True):
+        for _ in range(3):
+            world.pull(world.observe(), arm)
+        world.load_state_dict(saved, assign=assign)
+        assert torch.equal(copy.deepcopy(world).observe().arms, first)
+        assert torch.equal(world.observe().arms, first)
+        saved = {name: value.clone() for name, value in saved.items()}
+    converted = small_world().float()
+    converted.pull(converted.observe(), arm)
+    converted.double()
+    other.float().double()
+    other.pull(other.observe(), arm)
+    assert torch.equal(
+        converted.pull(converted.observe(), arm).reward, other.pull(other.observe(), arm).reward
+    )
+    with torch.inference_mode():
+        assert torch.equal(small_world().observe().arms, small_world().observe().arms)
 
 
 def test_rewards_answers_and_regret_follow_the_equations(world):

@@ -56,10 +56,8 @@ class Drawn(Simulated):
         self.pool, self.noise, self.users_per_round, self.seed = pool, noise, users_per_round, seed
         self.all_users = self.num_users  # of all processes
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
-        # By purpose: everyone's draws of several rounds, [rounds ahead, U, ...], and `_turn` at the first of
-        # them. They hold while `rounds`, whose changes torch counts, changes by whole turns alone.
-        self._drawn_ahead: dict[str, tuple[int, Tensor]] = {}
-        self._turn, self._changes = 0, self.rounds._version
+        # By purpose: everyone's rounds [U] from which on it was drawn, and the draws [rounds ahead, U, ...].
+        self._drawn_ahead: dict[str, tuple[Tensor, Tensor]] = {}
 
     def visitors(self) -> Tensor | None:
         """[B] a new draw of users every round; None: everyone."""
@@ -90,15 +88,11 @@ class Drawn(Simulated):
         """Back to the first round."""
         super().reset()
         self.step.zero_()
-        self._drawn_ahead.clear()  # it may be on another device than the environment is now
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """As `Simulated.pull`; the next round may have other visitors."""
-        in_turn = context.users is self._everyone and self.rounds._version == self._changes
         outcome = super().pull(context, arm)
         self.step.add_(1)
-        if in_turn:
-            self._turn, self._changes = self._turn + 1, self.rounds._version
         return outcome
 
     def _ahead(
@@ -111,22 +105,21 @@ class Drawn(Simulated):
     ) -> Tensor:
         """What `draw` gives for the users' rounds; if all users are here, drawn for several rounds at once.
 
-        A draw depends on its counters alone, so drawing ahead changes nothing but the time it takes.
+        A draw depends on its counters alone, so drawing ahead changes nothing but the time it takes. (On a
+        GPU looking whether these rounds were drawn would wait for it, and drawing is cheap there.)
         """
-        if users is not self._everyone:
-            return draw(Stream(self.seed, purpose, self.first_user), users, rounds)
-        if self.rounds._version != self._changes:
-            self._drawn_ahead.clear()
-            self._changes = self.rounds._version
+        stream = Stream(self.seed, purpose, self.first_user)
+        if users is not self._everyone or rounds.device.type != "cpu":
+            return draw(stream, users, rounds)
         if purpose in self._drawn_ahead:
             start, drawn = self._drawn_ahead[purpose]
-            if self._turn - start < drawn.shape[0]:
-                return drawn[self._turn - start]
+            ahead = int(rounds[0]) - int(start[0])
+            if 0 <= ahead < len(drawn) and torch.equal(rounds, start + ahead):
+                return drawn[ahead]
         number = min(64, rows_per_block(width * len(users)))
-        ahead = rounds + torch.arange(number, device=rounds.device)[:, None]  # [rounds ahead, U]
-        stream = Stream(self.seed, purpose, self.first_user)
-        fresh: Tensor = draw(stream, users.repeat(number), ahead.flatten()).unflatten(0, ahead.shape)
-        self._drawn_ahead[purpose] = self._turn, fresh
+        every = rounds + torch.arange(number)[:, None]  # [rounds ahead, U]
+        fresh: Tensor = draw(stream, users.repeat(number), every.flatten()).unflatten(0, every.shape)
+        self._drawn_ahead[purpose] = rounds.clone(), fresh
         return fresh[0]
 
     def _draw_pools(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
@@ -135,4 +128,4 @@ class Drawn(Simulated):
     def _draw_noise(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
         if self.feedback == "binary":
             return stream.uniform(users, rounds, 1).squeeze(1)
-        return (self.noise * stream.normal(users, rounds, 1).squeeze(1)).to(self.theta)
+        return self.noise * stream.normal(users, rounds, 1).squeeze(1)
