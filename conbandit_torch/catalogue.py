@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -136,10 +137,8 @@ class Catalogue(nn.Module):
             return total.index_add_(0, edges.owner, edges.weight[:, None] * values[edges.target])
         size = (self.num_terms, self.num_arms)
         parts = (self._term_offsets, self._term_arms, self._term_shares)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-            graph = torch.sparse_csr_tensor(*parts, size, check_invariants=False)
-        return graph @ values.contiguous()
+        _hear_of_beta()
+        return torch.sparse_csr_tensor(*parts, size, check_invariants=False) @ values.contiguous()
 
     def _check_graph(self, arms: Tensor, terms: Tensor, weights: Tensor) -> None:
         if self.num_arms != len(self.arm_features):
@@ -187,3 +186,11 @@ def _names(argument: str, names: Sequence[str] | None, size: int, kind: str) -> 
 def _some(ids: Tensor) -> str:
     shown = ", ".join(str(i) for i in ids[:5].tolist())
     return shown if len(ids) <= 5 else f"{shown}, ... ({len(ids)} in all)"
+
+
+@cache
+def _hear_of_beta() -> None:
+    """torch says once a process that its CSR tensors are in beta; not to the user."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False)
