@@ -53,14 +53,16 @@ def run_job(
     """
     name, seed = job
     job_folder = folder / name / f"seed{seed}"
+    stop = _Stop()
     try:
-        job_folder.mkdir(parents=True, exist_ok=True)
-        # A worker that outlived a killed command may still be at it: wait, and take what it leaves.
-        with FileLock(job_folder / ".lock") if processes.is_first else contextlib.nullcontext():
-            row = processes.agree(finished(folder, name, seed))
-            if row is None:
-                row = _play(experiment, job_folder, threads, job, callbacks, may_insist, processes)
-    except StoppedError as stopped:
+        with stop_on_signals(stop, may_insist=may_insist):
+            job_folder.mkdir(parents=True, exist_ok=True)
+            # A worker that outlived a killed command may still be at it: wait, and take what it leaves.
+            with FileLock(job_folder / ".lock") if processes.is_first else contextlib.nullcontext():
+                row = processes.agree(finished(folder, name, seed))
+                if row is None:
+                    row = _play(experiment, job_folder, threads, job, callbacks, stop, processes)
+    except (StoppedError, _StoppedEarly) as stopped:
         return {"policy": name, "seed": seed, "stopped": str(stopped)}
     except Exception as error:  # whatever it is, the other jobs go on
         with contextlib.suppress(OSError):  # the disk may be what failed
@@ -70,13 +72,28 @@ def run_job(
     return row
 
 
+class _StoppedEarly(BaseException):  # no Exception, so that nothing takes it for an error of the config
+    """A job was told to stop before there was anything to keep."""
+
+
+class _Stop:
+    """What a signal does to a job: its simulation ends in good order or, before there is one, all ends."""
+
+    simulation: Simulation | None = None
+
+    def __call__(self) -> None:
+        if self.simulation is None:
+            raise _StoppedEarly("stopped before it began to play")
+        self.simulation.stop()
+
+
 def _play(
     experiment: Experiment,
     folder: Path,
     threads: int,
     job: Job,
     callbacks: tuple[Callback, ...],
-    may_insist: bool,
+    stop: _Stop,
     processes: Processes,
 ) -> Row:
     """Play the job to its end and write its result, last and at once."""
@@ -88,8 +105,8 @@ def _play(
     simulation = build(experiment, job, threads, *every, processes=processes, folder=folder)
     if saved is not None:
         simulation.restore(saved)
-    with stop_on_signals(simulation.stop, may_insist=may_insist):
-        records = simulation.run()
+    stop.simulation = simulation
+    records = simulation.run()
     row = summary_row(*job, records[-1])
     state = fingerprint(simulation.policy.state_dict(), processes)
     if processes.is_first:

@@ -34,6 +34,8 @@ def stream(
     Items are taken one by one, when there is room for another, so that an item may depend on results
     of earlier ones. A call that takes its process down costs no other call.
 
+    In another process SIGINT and SIGTERM are held back until the function lets them in (see `signals`).
+
     Args:
         function: what to call; sent to other processes by pickle, as the items are.
         items: what to call it with.
@@ -60,12 +62,9 @@ def _until(stopping: Event, items: Iterable[ItemT]) -> Iterator[ItemT]:
 def _in_processes(
     function: Callable[[ItemT], ResultT], items: Iterator[ItemT], jobs: int, stopping: Event
 ) -> Iterator[tuple[ItemT, ResultT | Crashed]]:
-    from multiprocessing import resource_tracker
-
     from joblib import Parallel, delayed
+    from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    resource_tracker.ensure_running()  # before any worker: starting it undoes what is held back
 
     def results(todo: Iterable[tuple[int, ItemT]], at_a_time: int) -> Iterator[tuple[int, ResultT]]:
         calls = (delayed(_in_worker)(os.getpid(), function, number, item) for number, item in todo)
@@ -88,6 +87,8 @@ def _in_processes(
         try:
             for number, result in results(taken(), jobs):
                 yield running.pop(number), result
+            if stopping.is_set():  # an idle worker still holds the signal, and would give it to its next call
+                get_reusable_executor().shutdown(kill_workers=True)
             return
         except TerminatedWorkerError:
             pass

@@ -23,6 +23,9 @@ from conbandit_torch.job import build
 from conbandit_torch.parallel import Backend, Crashed, stream
 from conbandit_torch.runner import check
 from conbandit_torch.search_space import Parameters, Tuning, distribution
+from conbandit_torch.signals import let_in
+
+_FORMAT = 2  # of what a trial keeps: to be raised when that changes
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -91,14 +94,14 @@ def open_study(tuning: Tuning, folder: Path) -> Study:
     study = optuna.create_study(
         storage=storage, study_name=tuning.policy, direction="minimize", load_if_exists=True
     )
-    about = yaml.safe_dump({"config": tuning.trial({}), "space": tuning.space})
+    about = yaml.safe_dump({"config": tuning.trial({}), "space": tuning.space, "format": _FORMAT})
     held = study.user_attrs.get("about")
     if held is None:
         study.set_user_attr("about", about)
     elif held != about:
         raise ConfigError(
-            f"--out {folder}: {tuning.policy} was tuned there with another config or search space; name "
-            "another folder"
+            f"--out {folder}: {tuning.policy} was tuned there with another config or search space, or by an "
+            "earlier version; name another folder"
         )
     return study
 
@@ -124,7 +127,8 @@ def write_tuned(tunings: list[Tuning], config: dict[str, Any], folder: Path) -> 
             config = tuning.with_parameters(config, trials[0].params)
             seeds = ", ".join(map(str, tuning.seeds))
             best = f"{trials[0].user_attrs['loss']} {trials[0].value:.4g}"
-            lines.append(f"#   {tuning.policy}: {best} on seeds {seeds}, best of {len(trials)} trials")
+            how = f"after {tuning.config['rounds']} rounds on seeds {seeds}, best of {len(trials)} trials"
+            lines.append(f"#   {tuning.policy}: {best} {how}")
     path = folder / "tuned.yaml"
     header = "\n".join(lines)
     write_at_once(path, f"{header}\n{yaml.safe_dump(config, sort_keys=False)}")
@@ -157,7 +161,8 @@ def _evaluate(tuning: Tuning, threads: int, trial: tuple[int, Parameters]) -> li
     try:
         experiment = resolve(tuning.trial(trial[1]), tuning.source)
         check(experiment)
-        records = [build(experiment, job, threads).run()[-1] for job in experiment.jobs()]
+        with let_in():  # a signal ends the trial, and its process
+            records = [build(experiment, job, threads).run()[-1] for job in experiment.jobs()]
     except Exception as error:  # whatever it is, the other trials go on
         return f"{type(error).__name__}: {error}"
     return [record.loss for record in records]

@@ -1,5 +1,6 @@
 """Runs that were killed: the same command finishes them, and nothing shows."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -7,8 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
+import psutil
 import pytest
+from filelock import FileLock
 
 from conbandit_torch.checkpoint import list_checkpoints
 from conbandit_torch.cli import main
@@ -18,6 +22,7 @@ from experiments import kills
 from tests.conftest import REPOSITORY, wait_for
 from tests.test_cli import numbers
 from tests.test_config import GOOD, write
+from tests.test_tuning import TUNABLE
 
 
 def start(*arguments):
@@ -101,6 +106,52 @@ def test_a_signal_waits_for_a_process_that_is_not_ready_for_it(tmp_path):
     told = [result for _, result in stream(slow_to_get_ready, [tmp_path] * 2, 2)]
     sender.join()
     assert told == [True, True]
+
+
+def was_told(number):
+    stops = []
+    with stop_on_signals(lambda: stops.append(True), may_insist=False):
+        return bool(stops)
+
+
+def test_a_signal_for_an_earlier_run_is_not_kept_for_the_next(tmp_path):
+    stopping = threading.Event()
+    for _, told in stream(was_told, [0, 1], 2, stopping=stopping):
+        assert not told
+        if not stopping.is_set():  # the worker that was told nothing is idle now
+            stopping.set()
+            time.sleep(0.2)
+            pass_on_to_children()
+    assert not any(told for _, told in stream(was_told, range(4), 2))
+
+
+def test_a_run_that_waits_for_another_ones_worker_can_be_stopped(tmp_path):
+    config, out = write(tmp_path, LONG), tmp_path / "out"
+    with contextlib.ExitStack() as held:
+        for name in ("Lin", "Con"):
+            (out / name / "seed0").mkdir(parents=True)
+            held.enter_context(FileLock(out / name / "seed0" / ".lock"))
+        process = start("run", config, "--jobs", "2", "--out", out)
+        workers = lambda: [  # noqa: E731
+            child
+            for child in psutil.Process(process.pid).children()
+            if "LokyProcess" in " ".join(child.cmdline())
+        ]
+        wait_for(lambda: len(workers()) == 2)
+        process.terminate()
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and said.count("stopped before it began to play") == 2
+
+
+def test_trials_end_with_the_command_that_started_them(tmp_path):
+    config = write(tmp_path, TUNABLE | {"rounds": 10**7})
+    process = start("tune", config, "--jobs", "2", "--trials", "4", "--out", tmp_path / "out")
+    busy = lambda child: child.cpu_times().user > 0 and "LokyProcess" in " ".join(child.cmdline())  # noqa: E731
+    wait_for(lambda: len([c for c in psutil.Process(process.pid).children() if busy(c)]) == 2)
+    workers = [child for child in psutil.Process(process.pid).children() if busy(child)]
+    os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert not psutil.wait_procs(workers, timeout=60)[1]
 
 
 def test_only_the_parent_is_killed_and_what_its_workers_finish_is_taken(whole, tmp_path):
