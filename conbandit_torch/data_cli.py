@@ -68,11 +68,18 @@ def run(options: argparse.Namespace, parameters: list[tuple[str, str]], output: 
 def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], output: Console) -> None:
     import yaml
 
+    from conbandit_torch.config_errors import ConfigError
+    from conbandit_torch.datasets.base import DataError
     from conbandit_torch.datasets.cache import cache_path
     from conbandit_torch.datasets.prepare import prepare
 
-    how = {"dim": options.dim, "ridge": options.ridge, "seed": options.seed}
-    prepared = prepare(reader, **how, cache=options.cache)
+    how = {"dim": options.dim, "ridge": options.ridge, "seed": options.seed, "of_feedback": True}
+    try:
+        prepared = prepare(reader, **how, cache=options.cache)
+    except DataError:
+        raise
+    except ValueError as error:  # of the options
+        raise ConfigError(f"--{error}") from None
     path = cache_path(reader, how, options.cache)
     output.print(
         f"Prepared {len(prepared.theta):,} users, {len(prepared.features):,} items, "

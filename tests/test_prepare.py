@@ -1,5 +1,6 @@
 """Preparation against slow and obvious computations, and a cache that is never stale."""
 
+import importlib
 import json
 import os
 
@@ -110,18 +111,44 @@ def test_unseen_items_stand_in_for_negatives(tmp_path):
         liked, other = (items[(users == user) & (clicks == c)].tolist() for c in (1, 0))
         assert len(set(other)) == len(other) == min(len(liked), len(data.items) - len(liked))
         assert not set(liked) & set(other)
-    assert clicks[:2].tolist() == [1, 0]  # each follows an event of its user, so that no stretch has one sort
-    assert users[0] == users[1]
+    assert clicks[:2].sum() == 1 and users[0] == users[1]  # side by side, so that no stretch has one sort
     again = prepare(reader, dim=2, seed=1, cache=tmp_path / "cache")
     assert again.items.tolist() != items.tolist()
 
 
-def test_a_drawn_item_follows_the_users_event_with_its_time():
+def test_a_drawn_item_stands_beside_the_users_event_with_its_time():
     times = np.array([5, 6, 7, 9], np.int64)
     seen = Feedback(np.array([0, 1, 0, 0]), np.array([2, 2, 2, 4]), np.ones(4, np.float32), times)
     joined, clicks = prepare_module.with_unseen(seen, num_users=2, num_items=6, seed=0)
     assert joined.users.tolist() == [0, 0, 1, 1, 0, 0, 0]  # the third was no new item
-    assert joined.times.tolist() == [5, 5, 6, 6, 7, 9, 9] and clicks.tolist() == [1, 0, 1, 0, 1, 1, 0]
+    assert joined.times.tolist() == [5, 5, 6, 6, 7, 9, 9]
+    assert [sum(clicks[joined.times == time]) for time in times] == [1, 1, 1, 1]
+
+
+def test_a_drawn_item_comes_first_as_often_as_second():
+    users = 4000
+    one = np.zeros(users, np.int32)
+    seen = Feedback(np.arange(users, dtype=np.int32), one, one.astype(np.float32), one.astype(np.int64))
+    _, clicks = prepare_module.with_unseen(seen, users, 5, seed=0)
+    # Of 4000 pairs, with a standard deviation of 32: four of them. All would click in a replay's first round.
+    assert abs(clicks[::2].sum() - users / 2) < 128 and (clicks[::2] + clicks[1::2] == 1).all()
+
+
+def test_features_that_sum_up_feedback_can_be_left_out(tmp_path):
+    reader = SMALL["movielens csv"].reader(SMALL["movielens csv"].write(tmp_path))
+    data = reader.read()
+    assert data.of_feedback == 2 and list(data.side_names[-2:]) == ["mean rating", "ratings"]
+    known = dataset(data.side[:, :-2].toarray())
+    for of_feedback, expected in ((True, data), (False, known)):
+        prepared = prepare(reader, dim=2, of_feedback=of_feedback, cache=tmp_path / "cache")
+        np.testing.assert_array_equal(prepared.features, principal_components(expected, 2))
+
+
+@pytest.mark.parametrize("name", ["lastfm", "yelp"])
+def test_all_that_sums_up_feedback_is_marked(name, tmp_path):
+    data = SMALL[name].reader(SMALL[name].write(tmp_path)).read()
+    sums = {"lastfm": ["log of mean plays", "listeners"], "yelp": ["stars", "reviews"]}[name]
+    assert data.of_feedback == 2 and list(data.side_names[-2:]) == sums
 
 
 def test_every_unseen_item_is_as_likely_as_any_other():
@@ -140,8 +167,8 @@ def test_a_user_who_has_met_nearly_everything_gets_what_is_left():
     met = np.array([0, 1, 2, 0, 1, 2, 3], np.int32)
     who = np.array([0, 0, 0, 1, 1, 1, 1], np.int32)
     seen = Feedback(who, met, np.ones(7, np.float32), np.zeros(7, np.int64))
-    after, drawn = draw_unseen(seen, 2, 4, seed=0)
-    assert drawn.tolist() == [3] and who[after].tolist() == [0]
+    beside, drawn = draw_unseen(seen, 2, 4, seed=0)
+    assert drawn.tolist() == [3] and who[beside].tolist() == [0]
 
 
 def test_more_features_than_the_data_give_are_refused(tmp_path):
@@ -255,6 +282,30 @@ def test_another_format_of_the_cache_is_another_preparation(counted, monkeypatch
     monkeypatch.setattr(cache_module, "FORMAT", cache_module.FORMAT + 1)
     again()
     assert len(reads) == 2
+
+
+def test_a_change_of_a_base_class_in_another_file_is_another_preparation(tmp_path, monkeypatch):
+    SMALL["table csv"].write(tmp_path)
+    base = tmp_path / "some_base.py"
+    base.write_text("from conbandit_torch import Table\nclass Base(Table):\n    pass\n")
+    (tmp_path / "some_own.py").write_text("from some_base import Base\nclass Own(Base):\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    reader = importlib.import_module("some_own").Own(tmp_path)
+    before = cache_module.cache_path(reader, {})
+    assert cache_module.cache_path(reader, {}) == before
+    base.write_text(base.read_text() + "# changed\n")
+    assert cache_module.cache_path(reader, {}) != before
+
+
+def test_every_value_of_an_attribute_counts(tmp_path):
+    reader = SMALL["table csv"].reader(SMALL["table csv"].write(tmp_path))
+    paths = set()
+    for place in range(3):
+        reader.keep = np.zeros(5000)  # numpy's own text leaves out the middle
+        reader.keep[2000 + place] = 1
+        paths.add(cache_module.cache_path(reader, {}))
+    reader.keep = lambda: None  # has no content to look at
+    assert len(paths) == 3 and cache_module.cache_path(reader, {}) not in paths
 
 
 @pytest.mark.parametrize("damage", ["a byte", "cut off", "empty", "no names", "other names", "foreign"])

@@ -20,6 +20,7 @@ from conbandit_torch import (
     Replay,
     Simulation,
     play_round,
+    prepare,
 )
 from conbandit_torch.callbacks import StoppedError
 from conbandit_torch.checkpoint import Checkpoint, fingerprint, latest_checkpoint
@@ -30,6 +31,7 @@ from conbandit_torch.metrics import WINDOW, Metrics
 from conbandit_torch.randomness import Stream
 from conbandit_torch.results import intervals, read_results
 from experiments import replay as experiment
+from experiments.small_sources import small_sources
 from tests.conftest import ALGEBRA
 from tests.reference import linear
 from tests.reference import replay as reference
@@ -295,7 +297,7 @@ def test_report_and_figures_of_a_replay(finished, capsys):
         assert cells[0] == f"| {name}" and cells[2].startswith(f"{results[name].final('ctr').mean():.4f} ± ")
     assert main(["plot", str(finished)]) == 0
     names = sorted(path.name for path in (finished / "plots").glob("*.png"))
-    assert names == ["ctr.png", "ctr_of_first.png", "final_ctr.png"]
+    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png"]
 
 
 def test_the_comparison_runs(tmp_path):
@@ -338,6 +340,45 @@ def test_subsets_of_own_populations_are_uniform():
 def test_bad_arguments_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         small_replay(**changes)
+
+
+def test_events_out_of_order_are_put_into_the_order_of_time():
+    log, world = small_log(), small_replay()
+    mixed = torch.from_numpy(np.random.default_rng(0).permutation(len(log.users)))
+    events = {name: getattr(log, name)[mixed] for name in ("users", "items", "clicks", "times")}
+    other = Replay(Prepared(**vars(log) | events), pool=9, fit_share=0.25, seed=2)
+    torch.testing.assert_close(other.theta, world.theta, **ALGEBRA)
+    assert torch.equal(other.observe().arms, world.observe().arms)
+
+
+def test_a_share_of_the_log_is_rounded_down_and_no_further():
+    """In float32, 0.53 of 100 events would be 52."""
+    log = generate_log(3, 40, 10, 5, 100, 3, 0.1, seed=4)
+    assert Replay(log, pool=9, fit_share=0.53).length == 100 - 53
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("users", lambda ids: ids + 1, "users must be from 0 to 5, as there are 6 names, got 1 to 6"),
+        ("items", lambda ids: ids - 40, "items must be from 0 to 39, as there are 40 names, got -40 to"),
+        ("clicks", lambda clicks: clicks[1:], r"clicks must be \[E\], one an event, like users"),
+    ],
+)
+def test_a_log_that_does_not_fit_together_is_refused(name, change, message):
+    log = small_log()
+    with pytest.raises(ValueError, match=message):
+        Prepared(**vars(log) | {name: change(getattr(log, name))})
+
+
+def test_a_readers_features_do_not_tell_of_the_clicks_that_are_replayed(tmp_path):
+    source = small_sources()["movielens csv"]
+    reader = source.reader(source.write(tmp_path))
+    cache = tmp_path / "cache"
+    world = Replay(reader, dim=2, pool=2, cache=cache)
+    known = prepare(reader, dim=2, of_feedback=False, cache=cache)
+    assert torch.equal(world.catalogue.arm_features, known.features)
+    assert not torch.equal(known.features, prepare(reader, dim=2, cache=cache).features)
 
 
 def test_an_empty_log_is_refused():

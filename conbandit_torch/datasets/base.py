@@ -51,6 +51,7 @@ class Dataset:
         side_names: [F] what the columns are.
         feedback: what users did.
         counts: what was read and what was dropped, with the reason, in reading order; for people.
+        of_feedback: how many side features, the last ones, sum up feedback: a mean rating, a number of plays.
     """
 
     users: np.ndarray
@@ -62,6 +63,7 @@ class Dataset:
     side_names: np.ndarray
     feedback: Feedback
     counts: dict[str, int] = field(default_factory=dict)
+    of_feedback: int = 0
 
 
 class Reader(ABC):
@@ -115,6 +117,21 @@ class Prepared:
     user_names: list[str]
     item_names: list[str]
     term_names: list[str]
+
+    def __post_init__(self) -> None:
+        sizes = {"users": len(self.user_names), "items": len(self.item_names)}
+        events = {name: getattr(self, name) for name in ("users", "items", "clicks", "times")}
+        for name, ids in events.items():
+            if ids.shape != self.users.shape:
+                raise ValueError(
+                    f"{name} must be [E], one an event, like users {list(self.users.shape)}, "
+                    f"got {list(ids.shape)}"
+                )
+            if name in sizes and len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < sizes[name]:
+                raise ValueError(
+                    f"{name} must be from 0 to {sizes[name] - 1}, as there are {sizes[name]} names, got "
+                    f"{int(ids.min())} to {int(ids.max())}"
+                )
 
     def catalogue(self) -> Catalogue:
         """The items as arms, with their key-terms."""

@@ -95,7 +95,8 @@ class LastFM(Reader):
             titles=table["name"].tolist(),
             terms=[labels.matrix(len(artists), self.min_tag_count)],
             labels=[],
-            numbers={"log of mean plays": np.log1p(plays.clip(0)), "listeners": listeners},
+            numbers={},
+            of_feedback={"log of mean plays": np.log1p(plays.clip(0)), "listeners": listeners},
             feedback=feedback,
             counts={
                 "users": len(users),

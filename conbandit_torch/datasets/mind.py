@@ -12,7 +12,15 @@ import numpy as np
 
 from conbandit_torch.datasets.base import DataError, Dataset, Reader
 from conbandit_torch.datasets.faults import TEXT, shown
-from conbandit_torch.datasets.files import LINE, expand, expect_distinct, need, read_table, read_whole
+from conbandit_torch.datasets.files import (
+    LINE,
+    expand,
+    expect_distinct,
+    expect_filled,
+    need,
+    read_table,
+    read_whole,
+)
 from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
@@ -62,6 +70,7 @@ class MIND(Reader):
         """Everything, after the thresholds."""
         behaviours, news_file = self.files()
         table = read_whole(news_file, dict.fromkeys(_NEWS, TEXT), separator="\t", header=False, quotes=False)
+        expect_filled(news_file, table, "news")
         expect_distinct(news_file, "news", table, "news")
         news, users, events = Ids(table["news"]), Ids(), Events()
         terms = self._terms(news_file, table)
@@ -74,6 +83,7 @@ class MIND(Reader):
             quotes=False,
             rows=2**14,
         ):
+            expect_filled(behaviours, piece, "user")
             impressions += len(piece)
             _add(behaviours, piece, users, news, events)
         feedback = events.feedback()
@@ -85,6 +95,7 @@ class MIND(Reader):
             terms=terms,
             labels=[],
             numbers={},
+            of_feedback={},
             feedback=feedback,
             counts={
                 "users": len(users),

@@ -112,7 +112,8 @@ class MovieLens(Reader):
             titles=titles,
             terms=terms,
             labels=[decades.matrix(len(movies))],
-            numbers={"mean rating": rating, "ratings": number},
+            numbers={},
+            of_feedback={"mean rating": rating, "ratings": number},
             feedback=feedback,
             counts=counts,
         ).narrowed(self.min_user_feedback, self.min_item_feedback)

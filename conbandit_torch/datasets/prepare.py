@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ def prepare(
     dim: int = 50,
     ridge: float = 1.0,
     seed: int = 0,
+    of_feedback: bool = True,
     cache: str | Path | None = None,
 ) -> Prepared:
     """Data to run on.
@@ -46,19 +48,23 @@ def prepare(
         dim: D, length of a feature vector.
         ridge: weight of the penalty on preferences.
         seed: of the drawn negatives.
+        of_feedback: whether side features that sum up feedback, such as an item's mean rating, are used;
+            where that feedback is to be predicted, they would give it away.
         cache: folder of kept results; None: `CONBANDIT_CACHE`, or else `~/.cache/conbandit_torch`.
     """
     if dim < 1:
         raise ValueError(f"dim must be at least 1, got {dim}")
     if not (ridge > 0 and math.isfinite(ridge)):
         raise ValueError(f"ridge must be above 0 and finite, got {ridge}")
-    parameters = {"dim": dim, "ridge": ridge, "seed": seed}
-    return cached(reader, parameters, cache, lambda: _prepare(reader, dim, ridge, seed))
+    parameters: dict[str, Any] = {"dim": dim, "ridge": ridge, "seed": seed, "of_feedback": of_feedback}
+    return cached(reader, parameters, cache, lambda: _prepare(reader, **parameters))
 
 
-def _prepare(reader: Reader, dim: int, ridge: float, seed: int) -> Prepared:
+def _prepare(reader: Reader, dim: int, ridge: float, seed: int, of_feedback: bool) -> Prepared:
     need_libraries()
     data = reader.read()
+    if not of_feedback:
+        data = replace(data, side=data.side[:, : data.side.shape[1] - data.of_feedback])
     try:
         features = principal_components(data, dim)
     except DataError as error:
@@ -124,15 +130,24 @@ def _too_many(dim: int, most: int, items: int, columns: int) -> str:
 
 
 def with_unseen(feedback: Feedback, num_users: int, num_items: int, seed: int) -> tuple[Feedback, np.ndarray]:
-    """The feedback, all of it 1, each user's drawn unseen items between it, and who clicked what [E]."""
-    after, drawn = draw_unseen(feedback, num_users, num_items, seed)
+    """The feedback, all of it 1, each user's drawn unseen items between it, and who clicked what [E].
+
+    An unseen item stands right before or right after the event it goes with, each as likely: if it were
+    always after, all users of a replayed round would click, and in the next one none.
+    """
+    beside, drawn = draw_unseen(feedback, num_users, num_items, seed)
     events = np.arange(len(feedback.users))
-    order = np.argsort(np.concatenate((events, after)), kind="stable")
+    before = (
+        Stream(seed, "unseen items first").uniform(torch.from_numpy(beside), 0, 1).squeeze(1).numpy() < 0.5
+    )
+    order = np.argsort(
+        np.concatenate((events, np.where(before, beside - 0.25, beside + 0.25))), kind="stable"
+    )
     joined = Feedback(
-        users=np.concatenate((feedback.users, feedback.users[after]))[order],
+        users=np.concatenate((feedback.users, feedback.users[beside]))[order],
         items=np.concatenate((feedback.items, drawn.astype(np.int32)))[order],
-        values=np.concatenate((feedback.values, np.zeros(len(after), np.float32)))[order],
-        times=np.concatenate((feedback.times, feedback.times[after]))[order],
+        values=np.concatenate((feedback.values, np.zeros(len(beside), np.float32)))[order],
+        times=np.concatenate((feedback.times, feedback.times[beside]))[order],
     )
     return joined, (order < len(events)).astype(np.float64)
 
@@ -143,7 +158,7 @@ def draw_unseen(
     """For every user as many distinct items that the user has not met as ones that were met, or all left.
 
     Returns:
-        [M] events that they are to follow, each the user's first with an item, and [M] the drawn items.
+        [M] events that they go with, each the user's first with an item, and [M] the drawn items.
     """
     pairs = feedback.users.astype(np.int64) * num_items + feedback.items
     pairs, first = np.unique(pairs, return_index=True)  # by user, then item
@@ -152,7 +167,7 @@ def draw_unseen(
     events = np.sort(first)
     events = events[np.argsort(feedback.users[events], kind="stable")]  # by user, then time
     stream = Stream(seed, "unseen items")
-    after, drawn = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    beside, drawn = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for number in np.unique(met[met > 0]).tolist():  # users who have met equally many at once
         count = min(number, num_items - number)
         if count == 0:
@@ -163,8 +178,8 @@ def draw_unseen(
             # The r-th item not met is r plus the number of met ones before it.
             before = torch.from_numpy(items[rows] - np.arange(number))
             drawn.append((rank + torch.searchsorted(before, rank, right=True)).numpy().ravel())
-            after.append(events[rows[:, :count]].ravel())
-    return np.concatenate(after), np.concatenate(drawn)
+            beside.append(events[rows[:, :count]].ravel())
+    return np.concatenate(beside), np.concatenate(drawn)
 
 
 def preferences(

@@ -123,6 +123,7 @@ class Source:
         terms: names and [N, K] matrices of the key-terms, by kind; side features too.
         labels: the same for further one-hot side features.
         numbers: [N] further side features; NaN where unknown. They are standardised.
+        of_feedback: the same, of those that sum up feedback.
         feedback: what users did; item -1: not one of the items.
         counts: what was read.
     """
@@ -134,6 +135,7 @@ class Source:
     terms: list[tuple[list[str], csr_matrix]]
     labels: list[tuple[list[str], csr_matrix]]
     numbers: dict[str, np.ndarray]
+    of_feedback: dict[str, np.ndarray]
     feedback: Feedback
     counts: dict[str, int]
 
@@ -155,7 +157,8 @@ class Source:
         counts["items without key-terms (dropped)"] = int((item_kept & ~named).sum())
         item_kept &= named
         if not item_kept.any():
-            raise DataError(f"{self.path}: none of the {len(named)} items with enough feedback has key-terms")
+            enough = counts["items without key-terms (dropped)"]
+            raise DataError(f"{self.path}: none of the {enough} items with enough feedback has key-terms")
         kept = known & user_kept[seen.users] & item_kept[seen.items]
         here = np.bincount(seen.users[kept], minlength=len(self.users)) > 0
         counts["users left without feedback (dropped)"] = int((user_kept & ~here).sum())
@@ -174,19 +177,21 @@ class Source:
             used_names, used = _used(kind, matrix[rows])
             label_names += used_names
             labels.append(used)
-        numbers = [_standardised(values[rows]) for values in self.numbers.values()]
+        numbers = self.numbers | self.of_feedback
+        standardised = [_standardised(values[rows]) for values in numbers.values()]
         return Dataset(
             users=_texts(np.array(self.users, object)[here]),
             items=_texts(np.array(self.items, object)[rows]),
             titles=_texts(np.array(self.titles, object)[rows]),
             terms=_texts(term_names),
             item_terms=item_terms,
-            side=hstack([item_terms, *labels, *numbers], format="csr", dtype=np.float32),
-            side_names=_texts([*term_names, *label_names, *self.numbers]),
+            side=hstack([item_terms, *labels, *standardised], format="csr", dtype=np.float32),
+            side_names=_texts([*term_names, *label_names, *numbers]),
             feedback=Feedback(
                 new_user[seen.users[kept]], new_item[seen.items[kept]], seen.values[kept], seen.times[kept]
             ),
             counts=counts,
+            of_feedback=len(self.of_feedback),
         )
 
     def _enough(self, kind: str, least: int, counts: np.ndarray) -> np.ndarray:

@@ -76,7 +76,7 @@ class Yelp(Reader):
             titles.append(_text(where, record, "name"))
             stars.append(_number(where, record, "stars"))
             numbers.append(_number(where, record, "review_count"))
-            cities.add(item, f"city: {_text(where, record, 'city')}, {record.get('state', '')}")
+            cities.add(item, ", ".join((f"city: {_text(where, record, 'city')}", record.get("state") or "")))
             for name in own:
                 if name != self.category:
                     categories.add(item, name)
@@ -95,7 +95,8 @@ class Yelp(Reader):
             titles=titles,
             terms=[categories.matrix(found)],
             labels=[cities.matrix(found), attributes.matrix(found)],
-            numbers={"stars": np.array(stars), "reviews": np.array(numbers)},
+            numbers={},
+            of_feedback={"stars": np.array(stars), "reviews": np.array(numbers)},
             feedback=feedback,
             counts={
                 "businesses": len(every),
@@ -163,13 +164,16 @@ def _attributes(where: str, value: Any) -> list[str]:
     """`name` of what is true, `name=value` of other values, `name.part` of what has parts."""
     if value is None:
         return []
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):  # "BikeParking: True"
+        value = {name: setting.strip() for name, _, setting in (entry.partition(":") for entry in value)}
     if not isinstance(value, dict):
         raise DataError(f"{where}: attributes: expected an object, got {shown(value)}")
     found = []
     for name, setting in value.items():
-        setting = _literal(setting) if isinstance(setting, str) else setting
+        setting = _literal(setting)
         parts = setting if isinstance(setting, dict) else {"": setting}
         for part, content in parts.items():
+            content = _literal(content)
             label = f"attribute: {name}{'.' if part else ''}{part}"
             if content is True:
                 found.append(label)
@@ -180,9 +184,13 @@ def _attributes(where: str, value: Any) -> list[str]:
     return found
 
 
+def _literal(value: Any) -> Any:
+    """The value itself or, of text, what Python's notation stands for: True, u'free', {'garage': False}."""
+    return _evaluated(value) if isinstance(value, str) else value
+
+
 @lru_cache(maxsize=2**14)  # the same few values come again and again
-def _literal(text: str) -> Any:
-    """The value that Python's notation stands for: True, u'free', {'garage': False}; else the text itself."""
+def _evaluated(text: str) -> Any:
     if len(text) > 1000:
         return text
     with warnings.catch_warnings():

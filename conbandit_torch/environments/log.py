@@ -68,11 +68,12 @@ def split(prepared: Prepared, fit_share: float) -> tuple[Events, Events]:
     """The first share of every user's events, at least one, and the rest."""
     if not len(prepared.users):
         raise ValueError("the log holds no events")
-    order = prepared.users.argsort(stable=True)
+    order = prepared.times.argsort(stable=True)
+    order = order[prepared.users[order].argsort(stable=True)]  # user by user, in the order of time
     items, clicks = prepared.items[order], prepared.clicks[order]
     count = torch.bincount(prepared.users, minlength=len(prepared.user_names))
     first = count.cumsum(0) - count
-    fitted = (count * fit_share).long().clamp_min(1).minimum(count)
+    fitted = (count.double() * fit_share).long().clamp_min(1).minimum(count)
     return Events(first, fitted, items, clicks), Events(first + fitted, count - fitted, items, clicks)
 
 

@@ -71,11 +71,17 @@ class Ratings(Drawn):
 
 
 def as_prepared(
-    data: Reader | Prepared, *, dim: int, ridge: float, cache: str | Path | None, seed: int
+    data: Reader | Prepared,
+    *,
+    dim: int,
+    ridge: float,
+    cache: str | Path | None,
+    seed: int,
+    of_feedback: bool = True,
 ) -> Prepared:
     """Prepared data, from a reader's if need be."""
     if isinstance(data, Prepared):
         return data
     from conbandit_torch.datasets.prepare import prepare  # only readers need it
 
-    return prepare(data, dim=dim, ridge=ridge, seed=seed, cache=cache)
+    return prepare(data, dim=dim, ridge=ridge, seed=seed, of_feedback=of_feedback, cache=cache)

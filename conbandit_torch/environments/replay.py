@@ -42,6 +42,9 @@ class Replay(Simulated):
       policy may learn. What still holds is that a policy that picks at random earns the log's click rate,
       because the served item's place is random, and that all policies meet the same events and candidates.
 
+    Side features that sum up the feedback, such as a mean rating, are left out when a reader's data are
+    prepared here: they would tell of the clicks that are replayed.
+
     Others come from the replayed events alone: an item of the fitted part that is never served again would
     be a candidate that can never count. Users with fewer than `pool` distinct items there are left out
     (`left_out` says how many), because filling up with items of other users would give the served one away.
@@ -102,7 +105,7 @@ class Replay(Simulated):
             raise ValueError(f"noise must be a number of at least 0, got {noise}")
         if not 0 < ridge < float("inf"):
             raise ValueError(f"ridge must be a number above 0, got {ridge}")
-        prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed)
+        prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, of_feedback=False)
         past, rest = split(prepared, fit_share)
         kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
         past, rest = past.of(kept), rest.of(kept)
