@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from argparse import ArgumentError
 from collections.abc import Iterable
+from inspect import signature
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, get_args
@@ -198,9 +199,11 @@ def _part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     except (ArgumentError, TypeError, ValueError, ImportError, AttributeError, SystemExit) as error:
         raise ConfigError(explain(where, str(error), base, skip)) from None
     resolved: dict[str, Any] = {"init_args": {}} | parsed.part.as_dict()
-    defaults = arguments_of(resolve_name(resolved["class_path"]), skip)
+    cls = resolve_name(resolved["class_path"])
+    defaults, given = arguments_of(cls, skip), signature(cls).parameters
     for key, value in resolved["init_args"].items():
-        if value is None and defaults[key] is not None:
+        may_be_null = key in given and "None" in str(given[key].annotation)
+        if value is None and defaults[key] is not None and not may_be_null:
             raise ConfigError(
                 f"{where}.init_args.{key}: expected a value such as {defaults[key]!r}, got null"
             )

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from conbandit_torch import MIND, DataError, LastFM, MovieLens, Reader, Table, Yelp
@@ -104,6 +105,72 @@ def test_parquet_and_csv_agree(tmp_path):
     np.testing.assert_array_equal(one.side.toarray(), other.side.toarray())
     for a, b in zip(one.feedback, other.feedback, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_parquet_may_have_lists_moments_and_nulls(tmp_path):
+    moments = pd.to_datetime([1700000001, 1700000000, 1700000002], unit="s")
+    feedback = {"user": [2**53 + 1, 2**53, 7], "item": [1.0, 2.0, 1.0], "value": 1.0, "time": moments}
+    pd.DataFrame(feedback).to_parquet(tmp_path / "feedback.parquet")
+    items = {"item": [1, 2], "terms": [["x", "y"], ["z"]], "size": [3, None]}
+    pd.DataFrame(items, dtype=object).to_parquet(tmp_path / "items.parquet")
+    data = Table(tmp_path).read()
+    assert list(data.users) == [str(2**53 + 1), str(2**53), "7"] and list(data.items) == ["1", "2"]
+    assert terms_of(data, "1") == {"x", "y"} and terms_of(data, "2") == {"z"}
+    assert data.feedback.times.tolist() == [1700000000, 1700000001, 1700000002]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("user", [2**53 + 1, None], "feedback.parquet: line 2: user: is empty"),
+        ("item", ["a", None], "feedback.parquet: line 2: item: is empty"),
+        (
+            "time",
+            pd.to_datetime([5, None], unit="s"),
+            "feedback.parquet: row 2: time: expected a whole number",
+        ),
+    ],
+)
+def test_nulls_in_parquet_are_refused_where_there_must_be_a_value(column, values, message, tmp_path):
+    columns = {"user": ["u", "v"], "item": ["a", "b"], "value": [1.0, 0.0]} | {column: values}
+    kinds = {"user": "Int64"} if column == "user" else {}
+    pd.DataFrame(columns).astype(kinds).to_parquet(tmp_path / "feedback.parquet")
+    (tmp_path / "items.csv").write_text("item,terms\na,x\nb,y\n")
+    with pytest.raises(DataError, match=message):
+        Table(tmp_path).read()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("value,item,user\n1,a,u\n1,b\n", "line 3: user: is empty, or the line cut off"),
+        ("value,user,item\n1,u,a\n1,v\n", "line 3: item: is empty, or the line cut off"),
+        ("user,item,value\n ,a,1\n", "line 2: user: is empty, or the line cut off"),
+    ],
+)
+def test_lines_that_are_cut_off_invent_no_users(text, message, tmp_path):
+    (tmp_path / "feedback.csv").write_text(text)
+    (tmp_path / "items.csv").write_text("item,terms\na,x\nb,y\n")
+    with pytest.raises(DataError, match=f"feedback.csv: {message}"):
+        Table(tmp_path).read()
+
+
+def test_yelp_attributes_come_in_many_forms(tmp_path):
+    written("yelp", tmp_path)
+    path = tmp_path / "yelp_academic_dataset_business.json"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    first = next(record for record in records if record["business_id"] == "b1")
+    for attributes, expected in {
+        '{"Old": {"s": "True", "f": "False", "u": "u\'bar\'"}}': {"Old.s", "Old.u=bar"},
+        '["BikeParking: True", "Music: {\'dj\': True, \'live\': False}", "Noise: u\'quiet\'"]': {
+            "BikeParking", "Music.dj", "Noise=quiet",
+        },
+    }.items():  # fmt: skip
+        first |= {"attributes": json.loads(attributes), "state": None}
+        path.write_text("\n".join(map(json.dumps, records)))
+        side = side_of(Yelp(tmp_path, min_user_feedback=1, min_item_feedback=1).read(), "b1")
+        assert {n for n in side if n.startswith("attribute")} == {f"attribute: {n}" for n in expected}
+        assert not any("None" in name for name in side)
 
 
 def test_yelp_understands_old_and_new_businesses(tmp_path):
@@ -409,6 +476,9 @@ def test_prepare_fills_the_cache_and_shows_how_to_use_it(tmp_path, capsys):
         (["inspect", "data", "--min_user_feedback", "99"], "min_user_feedback=99 leaves no user"),
         (["inspect", "data", "--reader", "Movies"], "unknown class 'Movies' (did you mean 'MovieLens'?)"),
         (["prepare", "data", "--dim", "99"], "dim=99 is more than"),
+        (["prepare", "data", "--dim", "0"], "--dim must be at least 1, got 0"),
+        (["prepare", "data", "--ridge", "-1"], "--ridge must be above 0 and finite, got -1.0"),
+        (["inspect", "data", "--positive_from", "null"], "positive_from: expected a value such as 4.0, got null"),
         (["prepare", "data", "--dim", "2", "--cache", "data/movies.csv"], "the cache of prepared data cannot be used"),
     ],
 )  # fmt: skip
@@ -418,6 +488,13 @@ def test_bad_commands_say_what_is_wrong(arguments, message, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert main(["data", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_parameter_that_may_be_none_may_be_null(tmp_path, capsys):
+    written("yelp", tmp_path)
+    few = ["--min_user_feedback", "1", "--min_item_feedback", "1"]
+    assert main(["data", "inspect", str(tmp_path), *few, "--category", "null"]) == 0
+    assert "businesses of category any" in capsys.readouterr().out
 
 
 def test_a_reader_of_ones_own_is_named_on_the_command_line(tmp_path, monkeypatch, capsys):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from conbandit_torch.datasets.base import DataError, Prepared, Reader
 from conbandit_torch.datasets.files import expand
 from conbandit_torch.files import at_once
 
-FORMAT = 1  # to be raised with every change of the files' form, of reading or of preparation
+FORMAT = 2  # to be raised with a change, outside this folder, of what is prepared
 _NAMES = ("user_names", "item_names", "term_names")
 # As small as they can be: the large ones are of the length of the feedback.
 _STORED = {"users": torch.int32, "items": torch.int32, "clicks": torch.bool, "item_terms": torch.int32}
@@ -82,18 +83,27 @@ def _told(folder: Path) -> Iterator[None]:
 def _key(reader: Reader, parameters: dict[str, Any]) -> str:
     """A digest of the files' content, the reader's class, its code and attributes, and the parameters."""
     kind = type(reader)
-    code = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    modules = [sys.modules.get(base.__module__) for base in kind.__mro__]
+    code = {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
     about = {
         "format": FORMAT,
         "class": f"{kind.__module__}.{kind.__qualname__}",
-        "code": _digest(Path(code)) if code else "",
+        "code": sorted(_digest(path) for path in code | {*Path(__file__).parent.glob("*.py")}),
         "reader": {name: value for name, value in vars(reader).items() if name != "path"},
         "positive_from": reader.positive_from,
         "has_negatives": reader.has_negatives,
         "files": [(path.name, _digest(path)) for path in reader.files()],
         **parameters,
     }
-    return hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(about, sort_keys=True, default=_whole).encode()).hexdigest()[:32]
+
+
+def _whole(value: Any) -> str:
+    """An attribute as text that leaves nothing out, as large arrays' own text does."""
+    try:
+        return pickle.dumps(value).hex()
+    except (pickle.PicklingError, AttributeError, TypeError):  # a function, a handle
+        return repr(value)
 
 
 def _digest(path: Path) -> str:

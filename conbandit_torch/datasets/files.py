@@ -205,6 +205,16 @@ def expect_columns(path: Path, frame: pd.DataFrame, names: dict[str, str]) -> No
             raise DataError(f"{path}: there is no column {name!r}; it has {shown(has)}")
 
 
+def expect_filled(path: Path, frame: pd.DataFrame, *columns: str) -> None:
+    """Refuse a table with an empty id: such lines are cut off, as a rule."""
+    for name in columns:
+        empty = frame[name].str.strip() == ""
+        if empty.any():
+            raise DataError(
+                f"{path}: line {frame[LINE][empty].iloc[0]}: {name}: is empty, or the line cut off"
+            )
+
+
 def expect_distinct(path: Path, kind: str, frame: pd.DataFrame, column: str) -> None:
     """Refuse a table in which an id stands twice."""
     again = frame[column].duplicated()

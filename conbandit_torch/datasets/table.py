@@ -16,6 +16,7 @@ from conbandit_torch.datasets.files import (
     expand,
     expect_columns,
     expect_distinct,
+    expect_filled,
     need,
     read_table,
     read_whole,
@@ -33,6 +34,7 @@ class Table(Reader):
 
     `feedback` has the columns `user`, `item`, `value` and, if known, `time` in whole seconds; one row an
     event. `items` has the columns `item`, `terms` (key-terms, separated by `|`) and, if wanted, `title`;
+    in Parquet `time` may be a timestamp, and `terms` a list;
     every further column is a side feature: standardised if all its values are numbers (an empty field is the
     mean), one-hot otherwise (an empty field is none). Key-terms are side features too. Ids may be any text.
     For example
@@ -89,6 +91,7 @@ class Table(Reader):
             table = pd.concat(list(_parquet(items_file, columns, {})), ignore_index=True)
         else:
             table = read_whole(items_file, columns)
+        expect_filled(items_file, table, "item")
         expect_distinct(items_file, "item", table, "item")
         items, users, events = Ids(table["item"].tolist()), Ids(), Events()
         columns, optional = {"user": TEXT, "item": TEXT, "value": REAL}, {"time": WHOLE}
@@ -97,6 +100,7 @@ class Table(Reader):
         else:
             pieces = read_table(feedback_file, columns, optional=optional)
         for piece in pieces:
+            expect_filled(feedback_file, piece, "user", "item")
             times = piece["time"] if "time" in piece else np.zeros(len(piece), np.int64)
             events.add(users.positions(piece["user"]), items.find(piece["item"]), piece["value"], times)
         terms = Labels()
@@ -114,6 +118,7 @@ class Table(Reader):
             terms=[terms.matrix(len(items))],
             labels=labels,
             numbers=numbers,
+            of_feedback={},
             feedback=feedback,
             counts={"users": len(users), "items": len(items), "events": len(feedback.users)},
         ).narrowed(self.min_user_feedback, self.min_item_feedback)
@@ -154,7 +159,7 @@ def _parquet(path: Path, columns: dict[str, str], optional: dict[str, str]) -> I
         with ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=2**18):
                 # pandas' own remarks in the file, which may be damaged, are of no use here.
-                piece = batch.replace_schema_metadata(None).to_pandas()
+                piece = batch.replace_schema_metadata(None).to_pandas(integer_object_nulls=True)
                 expect_columns(path, piece, columns)
                 for name in piece.columns:
                     piece[name] = _converted(path, name, piece[name], kinds.get(str(name), TEXT), first)
@@ -172,8 +177,11 @@ def _converted(path: Path, name: str, values: pd.Series[Any], kind: str, first: 
     import pandas as pd
 
     if kind == TEXT:
-        return values.map(lambda value: "" if pd.isna(value) else str(value)).astype(object)
-    numbers = pd.to_numeric(values, errors="coerce")
+        return pd.Series([_text(value) for value in values], values.index, dtype=object)
+    if pd.api.types.is_datetime64_any_dtype(values):
+        numbers = (values - pd.Timestamp(0, tz=values.dt.tz)).dt.total_seconds() // 1
+    else:
+        numbers = pd.to_numeric(values, errors="coerce")
     bad = ~(numbers.abs() <= (LARGEST if kind == REAL else 2**62))
     if kind == WHOLE:
         bad |= numbers != numbers.round()
@@ -182,3 +190,12 @@ def _converted(path: Path, name: str, values: pd.Series[Any], kind: str, first: 
         expected = f"a {'whole ' if kind == WHOLE else ''}number"
         raise DataError(f"{path}: row {first + row}: {name}: expected {expected}, got {values.iloc[row]!r}")
     return numbers.astype(np.dtype(kind))
+
+
+def _text(value: Any) -> str:
+    """A value as a CSV file would have it: a list as `a|b`, null empty, 3.0 (an id among nulls) as 3."""
+    if isinstance(value, np.ndarray | list):
+        return "|".join(map(_text, value))
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
