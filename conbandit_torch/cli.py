@@ -82,9 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--num-nodes", type=int, metavar="M", help="on M machines (default: 1)")
     report = commands.add_parser("report", help="compare the policies of a results folder")
     report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
-    report.add_argument("--baseline", metavar="NAME", help="compare with this policy (default: the first)")
     plot = commands.add_parser("plot", help="draw the curves of a results folder, as PNG and PDF")
     plot.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    for command in (report, plot):
+        command.add_argument(
+            "--baseline", metavar="NAME", help="compare with this policy (default: the first)"
+        )
     data_cli.add_commands(commands)
     options, rest = parser.parse_known_args(arguments)
 
@@ -248,7 +251,7 @@ def _plot(options: argparse.Namespace) -> int:
 
     if find_spec("matplotlib") is None:
         raise ConfigError("conbandit plot needs matplotlib: pip install matplotlib")
-    for path in draw_all(read_results(options.folder), options.folder / "plots"):
+    for path in draw_all(read_results(options.folder), options.folder / "plots", options.baseline):
         _output().print(str(path), soft_wrap=True)
     return 0
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conbandit_torch.results import PolicyResults, intervals
+from conbandit_torch.results import PolicyResults, intervals, pick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,12 +34,14 @@ def style(name: str) -> dict[str, Any]:
     return {"color": _COLOURS[colour], "linestyle": _LINES[line], "marker": _MARKERS[line]}
 
 
-def draw_all(results: dict[str, PolicyResults], folder: Path) -> list[Path]:
-    """All figures; returns the files written."""
+def draw_all(results: dict[str, PolicyResults], folder: Path, baseline: str | None = None) -> list[Path]:
+    """All figures, relative ones to `baseline` (None: the first policy); returns the files written."""
+    baseline = next(iter(results)) if baseline is None else baseline
+    pick(results, baseline, "--baseline")
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     if all(own.clicks is not None for own in results.values()):
-        _draw_clicks(results, folder, files)
+        _draw_clicks(results, folder, baseline, files)
         return files
     with figure(folder / "regret", files) as axes:
         _curves(axes, results, "cumulative_regret", every=None)
@@ -56,22 +58,28 @@ def draw_all(results: dict[str, PolicyResults], folder: Path) -> list[Path]:
     return files
 
 
-def _draw_clicks(results: dict[str, PolicyResults], folder: Path, files: list[Path]) -> None:
-    """Click-through rate in windows, relative to the log's own and to the first policy's, and at the end."""
-    curves = {name: own.clicks.ctr for name, own in results.items() if own.clicks is not None}
-    if min(curve.shape[1] for curve in curves.values()):
+def _draw_clicks(results: dict[str, PolicyResults], folder: Path, baseline: str, files: list[Path]) -> None:
+    """Click-through rate in windows, relative to the log's own and to the baseline's, and at the end."""
+    # Of the policies that have a full window.
+    curves = {
+        name: own.clicks.ctr
+        for name, own in results.items()
+        if own.clicks is not None and own.clicks.ctr.size and own.clicks.logged.all()
+    }
+    if curves:
         with figure(folder / "ctr", files) as axes:
-            for name, own in results.items():
-                if own.clicks is not None:
-                    _windows(axes, name, own, own.clicks.ctr / own.clicks.logged[:, None])
+            for name, curve in curves.items():
+                clicks = results[name].clicks
+                assert clicks is not None  # see `curves`; for the type checker
+                _windows(axes, name, results[name], curve / clicks.logged[:, None])
             axes.set(ylabel="CTR relative to picking at random", xlim=(0, None))
-        first = next(iter(results))
-        with figure(folder / "ctr_of_first", files) as axes:
-            for name, own in results.items():
-                ratio = _relative(own, curves[name], results[first], curves[first])
+    if baseline in curves:
+        with figure(folder / "ctr_of_baseline", files) as axes:
+            for name, curve in curves.items():
+                ratio = _relative(results[name], curve, results[baseline], curves[baseline])
                 if ratio.size:
-                    _windows(axes, name, own, ratio)
-            axes.set(ylabel=f"CTR relative to {first}", xlim=(0, None))
+                    _windows(axes, name, results[name], ratio)
+            axes.set(ylabel=f"CTR relative to {baseline}", xlim=(0, None))
     with figure(folder / "final_ctr", files) as axes:
         _bars(axes, results, "ctr", ".3f")
         axes.set(ylabel="CTR of all counted events")
@@ -80,13 +88,12 @@ def _draw_clicks(results: dict[str, PolicyResults], folder: Path, files: list[Pa
 def _relative(
     own: PolicyResults, curve: np.ndarray, base: PolicyResults, base_curve: np.ndarray
 ) -> np.ndarray:
-    """[S, W] ratios, of the seeds and windows that both have and in which the base had clicks."""
+    """[S, W] ratios, of the seeds and windows that both have; NaN where the base had no clicks."""
     seeds = [seed for seed in own.seeds if seed in base.seeds]
     shared = min(curve.shape[1], base_curve.shape[1])
     above = curve[[own.seeds.index(seed) for seed in seeds], :shared]
     below = base_curve[[base.seeds.index(seed) for seed in seeds], :shared]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio: np.ndarray = above / below
+    ratio: np.ndarray = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
     return ratio
 
 
@@ -114,7 +121,7 @@ def _band(axes: Axes, name: str, own: PolicyResults, x: np.ndarray, values: np.n
     mean, half = intervals(values)
     look = style(name)
     axes.plot(x, mean, label=_label(name, own), markevery=0.1, markersize=4, **look)
-    if not np.isnan(half).any():
+    if not np.isnan(half).all():
         axes.fill_between(x, mean - half, mean + half, color=look["color"], alpha=0.15, linewidth=0)
 
 

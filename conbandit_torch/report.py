@@ -115,7 +115,8 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
     base = pick(results, baseline, "--baseline")
     judged = _REGRET if base.clicks is None else _CTR
     metric, sign = judged.metric, judged.sign
-    ranked = sorted(results, key=lambda name: sign * float(results[name].final(metric).mean()))
+    means = {name: sign * float(own.final(metric).mean()) for name, own in results.items()}
+    ranked = sorted(results, key=lambda name: (np.isnan(means[name]), means[name]))  # no number: last
     p_values = _holm({pair: _paired_p(results, metric, *pair) for pair in combinations(ranked, 2)})
     base_mean = float(base.final(metric).mean())
     lines = []
@@ -129,7 +130,7 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
                 name,
                 str(len(own.seeds)),
                 with_interval(own.final(metric), judged.digits),
-                f"{float(own.final(metric).mean()) / base_mean:.1%}" if base_mean else "-",
+                _mean(own.final(metric) / base_mean, ".1%") if base_mean else "-",
                 "-" if name == baseline else with_interval(gained, judged.digits),
                 "-" if name == baseline else _p(p_values[pair]),
                 _besides(own),

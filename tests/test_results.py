@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from scipy import stats
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from conbandit_torch.cli import main
-from conbandit_torch.plots import style
+from conbandit_torch.config_errors import ConfigError
+from conbandit_torch.plots import _relative, draw_all, style
 from conbandit_torch.report import _holm, compare
-from conbandit_torch.results import PolicyResults, intervals, read_results
+from conbandit_torch.results import Clicks, PolicyResults, intervals, read_results
 from tests.test_cli import rows
 from tests.test_config import GOOD, write
 
@@ -110,6 +112,34 @@ def test_orders_are_claimed_only_where_seeds_support_them():
     base = np.array([50.0, 52.0, 51.0, 53.0, 49.0, 50.5])
     report = compare(made_up(A=base + 5, B=base + np.array([1.0, -1.2, 0.8, -1.0, 1.1, -0.9]), C=base), "A")
     assert report.order == "Order by regret: B ~ C < A"
+
+
+def test_a_policy_without_a_number_is_last_and_hides_nothing():
+    base = np.array([50.0, 52.0, 51.0, 53.0, 49.0])
+    lost = np.array([1.0, np.nan, 1.0, 1.0, 1.0])
+    report = compare(made_up(A=base, N=lost, B=base - [5, 5.1, 5, 4.9, 5]), "A")
+    assert report.order == "Order by regret: B < A ~ N"
+    assert report.lines[-1][:6] == ["N", "5", "-", "-", "-", "-"]
+
+
+def test_a_policy_without_a_full_window_is_left_out_of_the_curves_and_no_other(tmp_path):
+    results = {}
+    for name, windows in {
+        "Lin": [[0.2, 0.0], [0.2, 0.3]],
+        "Con": [[0.4, 0.5], [0.3, 0.6]],
+        "Few": [[], []],
+    }.items():
+        ctr = np.array(windows).reshape(2, -1)
+        own = made_up(**{name: [1.0, 2.0]})[name]
+        metrics = own.metrics | {"ctr": own.metrics["cumulative_regret"]}
+        results[name] = replace(own, metrics=metrics, clicks=Clicks(ctr, 500, np.array([0.1, 0.1])))
+    names = [path.name for path in draw_all(results, tmp_path, "Lin") if path.suffix == ".png"]
+    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png"]
+    assert len(draw_all(results, tmp_path, "Few")) == 4  # nothing can be drawn relative to Few
+    ratio = _relative(results["Con"], results["Con"].clicks.ctr, results["Lin"], results["Lin"].clicks.ctr)
+    np.testing.assert_allclose(ratio, [[2, np.nan], [1.5, 2]])
+    with pytest.raises(ConfigError, match="--baseline Lon: there is no such policy"):
+        draw_all(results, tmp_path, "Lon")
 
 
 def test_holms_correction_by_hand():
