@@ -155,6 +155,22 @@ def test_lines_that_are_cut_off_invent_no_users(text, message, tmp_path):
         Table(tmp_path).read()
 
 
+@pytest.mark.parametrize(
+    ("items", "feedback", "message"),
+    [
+        ("item,terms\nb1,x\n\n\nb1,y\n", "", "items.csv: line 5: item 'b1' is there a second time"),
+        ('item,terms,title\nb1,x,"a\nb\nc"\nb1,y,z\n', "", "items.csv: line 5: item 'b1' is there a second time"),
+        ("item,terms\nb1,x\n", "user,item,value\n\nu,b1,1\n,b1,1\n", "feedback.csv: line 4: user: is empty"),
+        ("item,terms\nb1,x\n", "user,item,value,time\na,b1,1,1700000000000000000\nb,b1,oops,3\n", "feedback.csv: line 3: value"),
+    ],
+)  # fmt: skip
+def test_lines_are_counted_as_an_editor_counts_them(items, feedback, message, tmp_path):
+    (tmp_path / "items.csv").write_text(items)
+    (tmp_path / "feedback.csv").write_text(feedback or "user,item,value\nu,b1,1\n")
+    with pytest.raises(DataError, match=message):
+        Table(tmp_path).read()
+
+
 def test_yelp_attributes_come_in_many_forms(tmp_path):
     written("yelp", tmp_path)
     path = tmp_path / "yelp_academic_dataset_business.json"

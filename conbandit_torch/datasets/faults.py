@@ -1,4 +1,4 @@
-"""What is wrong with a source file, and where: looked for only once reading it has failed."""
+"""What can be wrong with a source file, and where: looked for only once something is."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import csv
 import re
 from collections.abc import Iterable
 from io import TextIOBase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from conbandit_torch.datasets.base import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 WHOLE, REAL, TEXT = "int64", "float64", "object"
 """Types of columns."""
+
+LINE = "(line)"  # a column's name that no table has
+WHERE = "line of a row"  # the attribute of a table that knows it
 
 LARGEST = 1e30  # of numbers, so that float32 holds them and float64 their squares
 
@@ -48,6 +54,49 @@ def uneven(lines: Iterable[str], separator: str, quotes: bool, width: int) -> st
     except csv.Error as error:
         return f"line {rows.line_num}: {error}"
     return ""
+
+
+def expect_columns(path: Path, frame: pd.DataFrame, names: dict[str, str]) -> None:
+    """Refuse a table without one of the columns."""
+    for name in names:
+        if name not in frame.columns:
+            has = ", ".join(str(column) for column in frame.columns)
+            raise DataError(f"{path}: there is no column {name!r}; it has {shown(has)}")
+
+
+def expect_filled(path: Path, frame: pd.DataFrame, *columns: str) -> None:
+    """Refuse a table with an empty id: such lines are cut off, as a rule."""
+    for name in columns:
+        empty = frame[name].str.strip() == ""
+        if empty.any():
+            raise DataError(f"{path}: line {place(frame, empty)}: {name}: is empty, or the line cut off")
+
+
+def expect_distinct(path: Path, kind: str, frame: pd.DataFrame, column: str) -> None:
+    """Refuse a table in which an id stands twice."""
+    again = frame[column].duplicated()
+    if again.any():
+        value = shown(frame[column][again].iloc[0])
+        raise DataError(f"{path}: line {place(frame, again)}: {kind} {value} is there a second time")
+
+
+def place(frame: pd.DataFrame, wrong: Any) -> int:
+    """The line of the first row where `wrong` [n] holds."""
+    row = int(frame[LINE].to_numpy()[np.flatnonzero(wrong)[0]])
+    line: int = frame.attrs[WHERE](row) if WHERE in frame.attrs else row
+    return line
+
+
+def line_of(lines: Iterable[str], separator: str, quotes: bool, row: int) -> int:
+    """Where the row begins, without counting blank lines as rows; rows and lines are counted from 1."""
+    rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
+    number, start = 0, 1
+    for fields in rows:
+        number += bool(fields)
+        if number == row:
+            break
+        start = rows.line_num + 1
+    return start
 
 
 def first_fault(text: TextIOBase, columns: dict[str, str], options: dict[str, Any], first: int) -> str:
@@ -87,7 +136,7 @@ def _fault(values: pd.Series[Any], kind: str, blank: pd.Series[bool]) -> tuple[i
     if kind != TEXT:
         wrong, fault = ~(pd.to_numeric(values, errors="coerce").abs() <= LARGEST), "expected a number"
     if kind == WHOLE:
-        whole = [isinstance(v, str) and bool(re.fullmatch(r"\s*[-+]?\d{1,18}\s*", v)) for v in values]
+        whole = [isinstance(v, str) and bool(re.fullmatch(r"\s*[-+]?\d{1,19}\s*", v)) for v in values]
         wrong, fault = ~pd.Series(whole, values.index), "expected a whole number"
     rows = np.flatnonzero(wrong & ~blank)
     if not len(rows):

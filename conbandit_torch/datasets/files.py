@@ -12,6 +12,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -21,9 +22,13 @@ import numpy as np
 from conbandit_torch.datasets.base import DataError
 from conbandit_torch.datasets.faults import (
     LARGEST,
+    LINE,
     REAL,
     TEXT,
+    WHERE,
+    expect_columns,
     first_fault,
+    line_of,
     reworded,
     shown,
     undecodable,
@@ -33,7 +38,6 @@ from conbandit_torch.datasets.faults import (
 if TYPE_CHECKING:
     import pandas as pd
 
-LINE = "(line)"  # a column's name that no table has
 UTF8 = ("utf-8-sig",)  # with or without the mark that some programs put in front
 _ROWS = 2**18  # of a piece
 _SHOWN_FROM = 2**26  # bytes from which on progress is shown
@@ -86,7 +90,7 @@ def read_table(
     optional: dict[str, str] | None = None,
     rows: int = _ROWS,
 ) -> Iterator[pd.DataFrame]:
-    """A text table in pieces, with a first column `LINE`: where each row stands (without blank lines).
+    """A text table in pieces, with a first column `LINE`: where each row stands (see `place`).
 
     Args:
         path: the file; gzipped or not.
@@ -123,6 +127,7 @@ def read_table(
                         expect_columns(path, piece, columns)
                     _check(piece, kinds)
                     piece.insert(0, LINE, np.arange(first, first + len(piece)))
+                    piece.attrs[WHERE] = partial(_where, path, encoding, separator, quotes)
                     first += len(piece)
                     advance()
                     yield piece
@@ -135,6 +140,12 @@ def read_table(
         with _opened(path) as (raw, _), _Fields(raw, encoding, separator) as text:
             where = first_fault(text, kinds, {**options, "skip_blank_lines": False}, start)
         raise DataError(f"{path}: {where or reworded(error)}") from None
+
+
+def _where(path: Path, encoding: str, separator: str, quotes: bool, row: int) -> int:
+    """The line of a row, both counted from 1: lines may be blank, and quoted fields have several."""
+    with _opened(path) as (raw, _), _Fields(raw, encoding, separator) as text:
+        return line_of(text.lines(), "\t" if separator == "::" else separator, quotes, row)
 
 
 def _strictly(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -195,32 +206,6 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
         raise DataError(f"{path}: line {number}: not valid JSON, or cut off ({reason})") from None
-
-
-def expect_columns(path: Path, frame: pd.DataFrame, names: dict[str, str]) -> None:
-    """Refuse a table without one of the columns."""
-    for name in names:
-        if name not in frame.columns:
-            has = ", ".join(str(column) for column in frame.columns)
-            raise DataError(f"{path}: there is no column {name!r}; it has {shown(has)}")
-
-
-def expect_filled(path: Path, frame: pd.DataFrame, *columns: str) -> None:
-    """Refuse a table with an empty id: such lines are cut off, as a rule."""
-    for name in columns:
-        empty = frame[name].str.strip() == ""
-        if empty.any():
-            raise DataError(
-                f"{path}: line {frame[LINE][empty].iloc[0]}: {name}: is empty, or the line cut off"
-            )
-
-
-def expect_distinct(path: Path, kind: str, frame: pd.DataFrame, column: str) -> None:
-    """Refuse a table in which an id stands twice."""
-    again = frame[column].duplicated()
-    if again.any():
-        row = frame[again].iloc[0]
-        raise DataError(f"{path}: line {row[LINE]}: {kind} {shown(row[column])} is there a second time")
 
 
 class _Fields(io.TextIOBase):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from conbandit_torch.datasets.base import Dataset, Reader
-from conbandit_torch.datasets.faults import REAL, TEXT, WHOLE
-from conbandit_torch.datasets.files import UTF8, expand, expect_distinct, need, read_table, read_whole
+from conbandit_torch.datasets.faults import REAL, TEXT, WHOLE, expect_distinct
+from conbandit_torch.datasets.files import UTF8, expand, need, read_table, read_whole
 from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_least, item_numbers
 
 _LISTENED, _TAGGED, _TAGS, _ARTISTS = (

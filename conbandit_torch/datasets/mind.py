@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conbandit_torch.datasets.base import DataError, Dataset, Reader
-from conbandit_torch.datasets.faults import TEXT, shown
-from conbandit_torch.datasets.files import (
-    LINE,
-    expand,
-    expect_distinct,
-    expect_filled,
-    need,
-    read_table,
-    read_whole,
-)
+from conbandit_torch.datasets.faults import TEXT, expect_distinct, expect_filled, place, shown
+from conbandit_torch.datasets.files import expand, need, read_table, read_whole
 from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
@@ -115,8 +107,8 @@ class MIND(Reader):
         for item, name in enumerate(table["subcategory"]):
             if name.strip():
                 subcategories.add(item, f"subcategory: {name.strip()}")
-        for item, (line, text) in enumerate(zip(table[LINE], table["title entities"], strict=True)):
-            own = _entities(path, line, text)
+        for item, text in enumerate(table["title entities"]):
+            own = _entities(path, table, item, text)
             names = own | names
             for entity in own:
                 entities.add(item, entity)
@@ -129,7 +121,7 @@ class MIND(Reader):
         return [categories.matrix(len(table)), subcategories.matrix(len(table)), (labels, matrix)]
 
 
-def _entities(path: Path, line: int, text: str) -> dict[str, str]:
+def _entities(path: Path, table: pd.DataFrame, item: int, text: str) -> dict[str, str]:
     """Ids and names of the entities in a field."""
     if not text.strip():
         return {}
@@ -137,8 +129,8 @@ def _entities(path: Path, line: int, text: str) -> dict[str, str]:
         return {str(entity["WikidataId"]): str(entity["Label"]) for entity in json.loads(text)}
     except (ValueError, TypeError, KeyError, RecursionError):
         raise DataError(
-            f"{path}: line {line}: title entities: expected a JSON list of objects with Label and "
-            f"WikidataId, got {shown(text)}"
+            f"{path}: line {place(table, table.index == item)}: title entities: expected a JSON list of "
+            f"objects with Label and WikidataId, got {shown(text)}"
         ) from None
 
 
@@ -166,7 +158,5 @@ def _add(path: Path, piece: pd.DataFrame, users: Ids, news: Ids, events: Events)
 
 def _refuse(path: Path, piece: pd.DataFrame, bad: np.ndarray, column: str, expected: str) -> None:
     if bad.any():
-        first = piece.iloc[int(np.flatnonzero(bad)[0])]
-        raise DataError(
-            f"{path}: line {first[LINE]}: {column}: expected {expected}, got {shown(first[column])}"
-        )
+        value = shown(piece[column].iloc[int(np.flatnonzero(bad)[0])])
+        raise DataError(f"{path}: line {place(piece, bad)}: {column}: expected {expected}, got {value}")

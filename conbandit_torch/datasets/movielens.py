@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from conbandit_torch.datasets.base import DataError, Dataset, Reader
-from conbandit_torch.datasets.faults import REAL, TEXT, WHOLE
-from conbandit_torch.datasets.files import UTF8, expand, expect_distinct, find, need, read_table, read_whole
+from conbandit_torch.datasets.faults import REAL, TEXT, WHOLE, expect_distinct
+from conbandit_torch.datasets.files import UTF8, expand, find, need, read_table, read_whole
 from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_least, item_numbers
 
 _NO_GENRE = {"", "(no genres listed)", "unknown"}

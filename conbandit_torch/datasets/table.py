@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conbandit_torch.datasets.base import DataError, Dataset, Reader
-from conbandit_torch.datasets.faults import LARGEST, REAL, TEXT, WHOLE
-from conbandit_torch.datasets.files import (
+from conbandit_torch.datasets.faults import (
+    LARGEST,
     LINE,
-    expand,
+    REAL,
+    TEXT,
+    WHOLE,
     expect_columns,
     expect_distinct,
     expect_filled,
-    need,
-    read_table,
-    read_whole,
 )
+from conbandit_torch.datasets.files import expand, need, read_table, read_whole
 from conbandit_torch.datasets.source import Events, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
