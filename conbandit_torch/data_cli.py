@@ -81,9 +81,11 @@ def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], 
     except ValueError as error:  # of the options
         raise ConfigError(f"--{error}") from None
     path = cache_path(reader, how, options.cache)
+    drawn = "" if reader.has_negatives else " (drawn negatives included)"
     output.print(
         f"Prepared {len(prepared.theta):,} users, {len(prepared.features):,} items, "
-        f"{len(prepared.term_names):,} key-terms, {len(prepared.users):,} events, {options.dim} features.\n"
+        f"{len(prepared.term_names):,} key-terms, {len(prepared.users):,} events{drawn}, "
+        f"{options.dim} features.\n"
         f"Kept in {path} ({_size(path)}).\nTo run on it:\n",
         soft_wrap=True,
     )
@@ -103,7 +105,8 @@ def _reader(path: str, name: str | None, parameters: list[tuple[str, str]]) -> t
     from conbandit_torch.config_errors import ConfigError
     from conbandit_torch.datasets.base import Reader
 
-    given: dict[str, Any] = {"path": path}
+    # A config may be run from elsewhere.
+    given: dict[str, Any] = {"path": path if path[:1] in ("~", "$") else str(Path(path).absolute())}
     for key, text in parameters:
         try:
             given[key] = yaml.safe_load(text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_PUBLISHED = ("linucb", "conucb", "armcon", "varrs", "varmrc", "varlcr", "hlinucb")
+_PUBLISHED = ("linucb", "conucb", "armcon", "varrs", "varmrc", "varlcr", "hlinucb", "random")
 
 
 def style(name: str) -> dict[str, Any]:
@@ -72,7 +72,8 @@ def _draw_clicks(results: dict[str, PolicyResults], folder: Path, baseline: str,
                 clicks = results[name].clicks
                 assert clicks is not None  # see `curves`; for the type checker
                 _windows(axes, name, results[name], curve / clicks.logged[:, None])
-            axes.set(ylabel="CTR relative to picking at random", xlim=(0, None))
+            axes.axhline(1, color="black", linewidth=0.8)  # where picking at random is, over the whole log
+            axes.set(ylabel="CTR relative to the log's click rate", xlim=(0, None))
     if baseline in curves:
         with figure(folder / "ctr_of_baseline", files) as axes:
             for name, curve in curves.items():
@@ -141,6 +142,7 @@ def _bars(axes: Axes, results: dict[str, PolicyResults], metric: str, form: str)
         )
     axes.set_xticks(range(len(results)), [_label(*item) for item in results.items()], rotation=20, ha="right")
     axes.margins(y=0.1)
+    axes.set_ylim(bottom=0)
 
 
 def _label(name: str, own: PolicyResults) -> str:

@@ -201,7 +201,7 @@ def _notes(results: dict[str, PolicyResults], judged: _Judged) -> str:
     notes = [
         f"`{_apart(judged)}`: the {judged.name}s differ (paired t test over seeds, Holm-corrected over all "
         f"pairs, p < {LEVEL}); `~`: these seeds do not separate the two.",
-        f"{judged.meaning}, with its 95 % t interval over seeds. p: against the baseline.",
+        f"{judged.meaning}, with its 95 % t interval over seeds. p: against the baseline, corrected too.",
     ]
     single = [name for name, own in results.items() if len(own.seeds) < 2]
     if single:

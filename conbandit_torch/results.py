@@ -70,7 +70,9 @@ def read_results(folder: Path) -> dict[str, PolicyResults]:
         found.setdefault(path.parts[-3], []).append(path.parent)
     if not found:
         state = "holds no finished runs" if folder.is_dir() else "no such folder"
-        raise ConfigError(f"{folder}: {state}; `conbandit run CONFIG --out {folder}` makes some")
+        begun = (folder / "how.json").exists()
+        command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
+        raise ConfigError(f"{folder}: {state}; {command} makes some")
     order = list(dict.fromkeys(row["policy"] for row in _read_csv(folder / "summary.csv")))
     names = sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
     results = {name: _read_policy(found[name]) for name in names}

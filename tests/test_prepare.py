@@ -102,6 +102,18 @@ def test_prepared_data_make_a_catalogue_with_equal_weights(name, tmp_path):
     np.testing.assert_allclose(found, weights, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("threshold", "all_are"), [(1, 1), (6, 0)])
+def test_feedback_that_is_all_one_thing_is_refused(threshold, all_are, tmp_path):
+    SMALL["table csv"].write(tmp_path)
+    problem = (
+        rf"positive_from={threshold} all feedback is {all_are} \(its values are from \d.* to \d.*\), so there"
+    )
+    with pytest.raises(DataError, match=problem):
+        prepare(Table(tmp_path, positive_from=threshold), dim=2, cache=tmp_path / "cache")
+    positive = prepare(Table(tmp_path, has_negatives=False), dim=2, cache=tmp_path / "cache")
+    assert 0 < positive.clicks.mean() < 1
+
+
 def test_unseen_items_stand_in_for_negatives(tmp_path):
     reader = SMALL["lastfm"].reader(SMALL["lastfm"].write(tmp_path))
     data = reader.read()

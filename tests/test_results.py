@@ -183,7 +183,7 @@ def test_without_matplotlib_plot_says_what_to_install(results, capsys, monkeypat
 
 
 def test_a_policy_looks_the_same_everywhere_and_like_no_other():
-    published = ["LinUCB", "ConUCB", "Arm-Con", "Var-RS", "Var-MRC", "Var-LCR", "hLinUCB"]
+    published = ["LinUCB", "ConUCB", "Arm-Con", "Var-RS", "Var-MRC", "Var-LCR", "hLinUCB", "Random"]
     looks = [
         (style(name)["color"], str(style(name)["linestyle"]), style(name)["marker"]) for name in published
     ]

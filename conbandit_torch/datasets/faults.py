@@ -60,8 +60,8 @@ def expect_columns(path: Path, frame: pd.DataFrame, names: dict[str, str]) -> No
     """Refuse a table without one of the columns."""
     for name in names:
         if name not in frame.columns:
-            has = ", ".join(str(column) for column in frame.columns)
-            raise DataError(f"{path}: there is no column {name!r}; it has {shown(has)}")
+            has = ", ".join(repr(str(column)) for column in frame.columns if column != LINE)[:200]
+            raise DataError(f"{path}: there is no column {name!r}; it has {has}")
 
 
 def expect_filled(path: Path, frame: pd.DataFrame, *columns: str) -> None:

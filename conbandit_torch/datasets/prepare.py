@@ -71,6 +71,13 @@ def _prepare(reader: Reader, dim: int, ridge: float, seed: int, of_feedback: boo
         raise DataError(f"{reader.path}: {error}") from None
     feedback = data.feedback
     clicks = (feedback.values >= np.float32(reader.positive_from)).astype(np.float64)
+    if reader.has_negatives and clicks.min() == clicks.max():
+        lowest, highest = feedback.values.min(), feedback.values.max()
+        raise DataError(
+            f"{reader.path}: with positive_from={reader.positive_from:g} all feedback is {clicks[0]:.0f} "
+            f"(its values are from {lowest:g} to {highest:g}), so there is nothing to learn: give another or "
+            "a reader whose has_negatives is False"
+        )
     if not reader.has_negatives:
         feedback, clicks = with_unseen(feedback, len(data.users), len(data.items), seed)
     users, items = (torch.from_numpy(ids.astype(np.int64)) for ids in (feedback.users, feedback.items))

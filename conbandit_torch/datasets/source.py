@@ -151,7 +151,7 @@ class Source:
         item_kept = self._enough("item", min_item_feedback, item_counts)
         terms = hstack([matrix for _, matrix in self.terms], format="csr")
         named = np.asarray(terms.getnnz(axis=1)) > 0
-        counts["feedback on other items (dropped)"] = int((~known).sum())
+        counts["feedback on unknown items (dropped)"] = int((~known).sum())
         counts["users with too little feedback (dropped)"] = int((~user_kept).sum())
         counts["items with too little feedback (dropped)"] = int((~item_kept).sum())
         counts["items without key-terms (dropped)"] = int((item_kept & ~named).sum())
@@ -197,7 +197,9 @@ class Source:
     def _enough(self, kind: str, least: int, counts: np.ndarray) -> np.ndarray:
         enough: np.ndarray = counts >= least
         if not enough.any():
-            most = f"the most that one has is {counts.max()}" if len(counts) else "there is none"
+            most = (
+                f"the most that one has is {counts.max()}" if len(counts) else "there is no feedback at all"
+            )
             raise DataError(f"{self.path}: min_{kind}_feedback={least} leaves no {kind}: {most}")
         return enough
 
