@@ -161,6 +161,7 @@ def test_lines_that_are_cut_off_invent_no_users(text, message, tmp_path):
         ("item,terms\nb1,x\n\n\nb1,y\n", "", "items.csv: line 5: item 'b1' is there a second time"),
         ('item,terms,title\nb1,x,"a\nb\nc"\nb1,y,z\n', "", "items.csv: line 5: item 'b1' is there a second time"),
         ("item,terms\nb1,x\n", "user,item,value\n\nu,b1,1\n,b1,1\n", "feedback.csv: line 4: user: is empty"),
+        ("item,terms\nb1,x\n", "user,item,value,more\nu,b1,1," + 140000 * "x" + "\n,b1,1,\n", "feedback.csv: line 2: user: is empty"),
         ("item,terms\nb1,x\n", "user,item,value,time\na,b1,1,1700000000000000000\nb,b1,oops,3\n", "feedback.csv: line 3: value"),
     ],
 )  # fmt: skip

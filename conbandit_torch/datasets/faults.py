@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from io import TextIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,11 +92,12 @@ def line_of(lines: Iterable[str], separator: str, quotes: bool, row: int) -> int
     """Where the row begins, without counting blank lines as rows; rows and lines are counted from 1."""
     rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
     number, start = 0, 1
-    for fields in rows:
-        number += bool(fields)
-        if number == row:
-            break
-        start = rows.line_num + 1
+    with suppress(csv.Error):  # a field too long for it: then up to there
+        for fields in rows:
+            number += bool(fields)
+            if number == row:
+                break
+            start = rows.line_num + 1
     return start
 
 
