@@ -99,18 +99,17 @@ def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], 
 
 def _reader(path: str, name: str | None, parameters: list[tuple[str, str]]) -> tuple[Reader, dict[str, Any]]:
     """The reader, and how a config would name it."""
-    import yaml
-
     from conbandit_torch.config import build_part
     from conbandit_torch.config_errors import ConfigError
     from conbandit_torch.datasets.base import Reader
+    from conbandit_torch.yaml_files import value_of
 
     # A config may be run from elsewhere.
     given: dict[str, Any] = {"path": path if path[:1] in ("~", "$") else str(Path(path).absolute())}
     for key, text in parameters:
         try:
-            given[key] = yaml.safe_load(text)
-        except Exception:  # PyYAML's constructors let ValueError and more through
+            given[key] = value_of(text)
+        except Exception:
             raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
     name = name or recognise(Path(path))
     part = {"class_path": name, "init_args": given}

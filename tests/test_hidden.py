@@ -357,7 +357,6 @@ def test_candidates_show_the_hidden_features_after_any_copy_or_conversion():
     world = hidden_world()
     policy = HLinUCB(world.catalogue, world.num_users, hidden_dim=2)
     saved = copy.deepcopy(policy.state_dict())
-    assert sum(tensor.numel() == policy.hidden.numel() for tensor in saved.values()) >= 1
     copies = (
         lambda one: one,
         copy.deepcopy,
