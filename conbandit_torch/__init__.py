@@ -6,10 +6,9 @@ from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
 from conbandit_torch.bandits.hlinucb import HLinUCB
 from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.bandits.linucb import LinUCB
-from conbandit_torch.bandits.random import Random
 from conbandit_torch.bandits.thompson import LinThompson
-from conbandit_torch.callbacks import Callback
-from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.bandits.uniform import Random
+from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.conversation.concofineucb import ConCoFineUCB
 from conbandit_torch.conversation.conlinucb import (
     ConLinUCB,
@@ -23,6 +22,7 @@ from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, 
 from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
 from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
 from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
+from conbandit_torch.conversation.regret_bound import regret_bound
 from conbandit_torch.conversation.schedule import (
     LinearSchedule,
     LogSchedule,
@@ -40,24 +40,27 @@ from conbandit_torch.conversation.selection import (
     UpperConfidenceTerm,
 )
 from conbandit_torch.conversation.spanner import BarycentricSpanner
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.questions import Question
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.core.rounds import Outcome, Round
 from conbandit_torch.datasets.base import DataError, Prepared, Reader
-from conbandit_torch.datasets.lastfm import LastFM
-from conbandit_torch.datasets.mind import MIND
-from conbandit_torch.datasets.movielens import MovieLens
 from conbandit_torch.datasets.prepare import prepare
-from conbandit_torch.datasets.table import Table
-from conbandit_torch.datasets.yelp import Yelp
+from conbandit_torch.datasets.readers.lastfm import LastFM
+from conbandit_torch.datasets.readers.mind import MIND
+from conbandit_torch.datasets.readers.movielens import MovieLens
+from conbandit_torch.datasets.readers.table import Table
+from conbandit_torch.datasets.readers.yelp import Yelp
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.environments.generated import GeneratedLog
 from conbandit_torch.environments.ratings import Ratings
 from conbandit_torch.environments.recorded import Recorded
-from conbandit_torch.environments.replay import Replay
+from conbandit_torch.environments.replay.generated import GeneratedLog
+from conbandit_torch.environments.replay.protocol import Replay
 from conbandit_torch.environments.synthetic import Synthetic
 from conbandit_torch.loop import Simulation, play_round
-from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Outcome, Question, Round
-from conbandit_torch.regression import RidgeRegression
-from conbandit_torch.theory import Confidence, Lemma1, Lemma3, regret_bound
+from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
+from conbandit_torch.models.ridge import RidgeRegression
 
 __all__ = [
     "MIND",

@@ -2,6 +2,6 @@
 
 import sys
 
-from conbandit_torch.cli import main
+from conbandit_torch.commands.main import main
 
 sys.exit(main())

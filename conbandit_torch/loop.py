@@ -12,11 +12,12 @@ import torch
 from torch import nn
 
 from conbandit_torch.bandits.base import BadFeedback, Bandit
-from conbandit_torch.callbacks import Callback, StoppedError
-from conbandit_torch.checkpoint import CheckpointError, SavedState
+from conbandit_torch.callbacks.base import Callback, StoppedError
+from conbandit_torch.core.blocks import rows_of
+from conbandit_torch.core.rounds import Round
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.metrics import Metrics, Record, records_from_tensor, records_to_tensor
-from conbandit_torch.records import Round, rows_of
+from conbandit_torch.running.checkpoint import CheckpointError, SavedState
+from conbandit_torch.running.metrics import Metrics, Record, records_from_tensor, records_to_tensor
 
 _log = logging.getLogger(__name__)
 

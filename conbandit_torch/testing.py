@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.bandits.random import Random
+from conbandit_torch.bandits.uniform import Random
+from conbandit_torch.core.context import Context
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.synthetic import Synthetic
 from conbandit_torch.loop import play_round
-from conbandit_torch.records import Context
 
 ROUNDS = 12  # passes floor(log t) = 1 and 2, so that the usual schedule asks twice
 _SIZES: dict[str, Any] = {"users": 7, "arms": 60, "terms": 12, "dim": 5, "pool": 9, "max_terms": 3, "seed": 3}

@@ -29,8 +29,10 @@ from typing import Any
 import torch
 
 from conbandit_torch import Simulation, Synthetic
-from conbandit_torch.callbacks import Callback, MetricsFile, TensorBoard
-from conbandit_torch.records import Round
+from conbandit_torch.callbacks.base import Callback
+from conbandit_torch.callbacks.metrics_file import MetricsFile
+from conbandit_torch.callbacks.tensorboard import TensorBoard
+from conbandit_torch.core.rounds import Round
 from experiments import by_hand
 from experiments.benchmark_plot import draw
 from experiments.contenders import CONTENDERS, PLAIN, Contender, numpy_side

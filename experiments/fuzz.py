@@ -48,11 +48,11 @@ from small_sources import Small, small_sources
 
 import conbandit_torch
 from conbandit_torch import ConUCB, DataError, HConUCB, Recorded, Simulation, Synthetic, prepare
-from conbandit_torch.checkpoint import CheckpointError, SavedState, read_checkpoint, write_checkpoint
-from conbandit_torch.config import build_environment, build_policy, load, read
-from conbandit_torch.config_errors import ConfigError
-from conbandit_torch.experiment import Experiment
-from conbandit_torch.search_space import read_tunings
+from conbandit_torch.configuration.errors import ConfigError
+from conbandit_torch.configuration.load import build_environment, build_policy, load, read
+from conbandit_torch.running.checkpoint import CheckpointError, SavedState, read_checkpoint, write_checkpoint
+from conbandit_torch.running.plan import Experiment
+from conbandit_torch.tuning.search_space import read_tunings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = f"{Path(conbandit_torch.__file__).parent}/"

@@ -30,8 +30,8 @@ import torch.utils.tensorboard  # noqa: F401
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-import conbandit_torch.runner  # noqa: F401
-from conbandit_torch.cli import main as conbandit
+import conbandit_torch.running.runner  # noqa: F401
+from conbandit_torch.commands.main import main as conbandit
 
 ASKING = {"class_path": "LogSchedule", "init_args": {"questions": 3}}
 CONFIG = {

@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from conbandit_torch.config import load
-from conbandit_torch.plots import draw_all, figure, style
-from conbandit_torch.report import compare
-from conbandit_torch.results import PolicyResults, intervals, read_results, with_interval
-from conbandit_torch.runner import run
+from conbandit_torch.configuration.load import load
+from conbandit_torch.results.plots import draw_all, figure, style
+from conbandit_torch.results.read import PolicyResults, intervals, read_results, with_interval
+from conbandit_torch.results.report import compare
+from conbandit_torch.running.runner import run
 
 CONFIGS = Path(__file__).parent.parent / "configs" / "paper"
 

@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from conbandit_torch import RidgeRegression, Simulation, Synthetic, play_round
-from conbandit_torch.randomness import Stream
-from conbandit_torch.regression import NumericsError
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.models.ridge import NumericsError
 from experiments.contenders import CONTENDERS
 from experiments.measuring import machine, markdown, say, show, write_json
 

@@ -31,10 +31,10 @@ from conbandit_torch import (
     Round,
     Simulation,
 )
-from conbandit_torch.algebra import dot
-from conbandit_torch.cli import main as conbandit
-from conbandit_torch.config import load
-from conbandit_torch.randomness import Stream
+from conbandit_torch.commands.main import main as conbandit
+from conbandit_torch.configuration.load import load
+from conbandit_torch.core.algebra import dot
+from conbandit_torch.core.randomness import Stream
 
 CONFIGS = Path(__file__).parent.parent / "configs" / "real"
 COMPARED = {"ctr": "replay_generated.yaml", "hidden": "replay_generated_hidden.yaml"}

@@ -30,8 +30,8 @@ from typing import Any
 import torch
 
 from conbandit_torch import Bandit, RidgeRegression, Simulation, Synthetic, play_round
-from conbandit_torch.callbacks import Callback, StoppedError
-from conbandit_torch.records import Round
+from conbandit_torch.callbacks.base import Callback, StoppedError
+from conbandit_torch.core.rounds import Round
 from experiments.capacity import STATES
 from experiments.contenders import CONTENDERS
 from experiments.measuring import machine, markdown, say, show, write_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from conbandit_torch.plots import style
+from conbandit_torch.results.plots import style
 
 Points = dict[str, dict[str, dict[int, dict[str, Any]]]]  # axis, policy, value
 

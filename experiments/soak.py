@@ -28,12 +28,12 @@ from typing import Any
 import psutil
 import yaml
 
-from conbandit_torch.callbacks import Callback
-from conbandit_torch.config import load
-from conbandit_torch.history import History
-from conbandit_torch.job import run_job
+from conbandit_torch.callbacks.base import Callback
+from conbandit_torch.configuration.load import load
+from conbandit_torch.core.rounds import Round
 from conbandit_torch.loop import Simulation
-from conbandit_torch.records import Round
+from conbandit_torch.models.history import History
+from conbandit_torch.running.job import run_job
 
 WINDOWS = 10
 MEMORY, TIME = 1.05, 1.5  # how much more the end may take than the middle

@@ -25,12 +25,12 @@ from conbandit_torch import (
     WhileUncertain,
     play_round,
 )
-from conbandit_torch.cli import main
-from conbandit_torch.config import load
-from conbandit_torch.config_errors import ConfigError
+from conbandit_torch.commands.main import main
+from conbandit_torch.configuration.errors import ConfigError
+from conbandit_torch.configuration.load import load
 from conbandit_torch.testing import check_policy
+from tests.configuration.test_config import GOOD, changed, write
 from tests.conftest import REPOSITORY, small_world
-from tests.test_config import GOOD, changed, write
 
 # The documentation.
 

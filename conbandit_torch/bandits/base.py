@@ -8,20 +8,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.randomness import Stream
-from conbandit_torch.records import (
-    EVERY_ROW,
-    Context,
-    Index,
-    Question,
-    add_at,
-    all_finite,
-    expect_rows,
-    highest,
-    rows_of,
-)
-from conbandit_torch.sharding import ALONE, Processes
+from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, rows_of
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.checks import all_finite, expect_rows, highest
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.processes import ALONE, Processes
+from conbandit_torch.core.questions import Question
+from conbandit_torch.core.randomness import Stream
 
 BadFeedback = Literal["stop", "skip"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from conbandit_torch.algebra import dot, weighted_norm
-from conbandit_torch.records import Context
+from conbandit_torch.core.algebra import dot, weighted_norm
+from conbandit_torch.core.context import Context
 
 if TYPE_CHECKING:
     from conbandit_torch.bandits.linear import LinearBandit

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.bandits.linear import LinearBandit
-from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.records import Context
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.context import Context
 
 
 class Greedy(LinearBandit):

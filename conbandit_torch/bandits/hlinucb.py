@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 from torch.linalg import vecdot
 
-from conbandit_torch.algebra import dot, sqrt_
 from conbandit_torch.bandits.candidates import Candidates
 from conbandit_torch.bandits.linear import SAMPLE, LinearBandit
-from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.hidden_regression import HiddenRegression
-from conbandit_torch.history import History
-from conbandit_torch.randomness import Stream
-from conbandit_torch.records import EVERY_ROW, Context, Index, look_up, rows_per_block
-from conbandit_torch.theory import Alpha
+from conbandit_torch.core.algebra import dot, sqrt_
+from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up, rows_per_block
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.hidden_regression import HiddenRegression
+from conbandit_torch.models.history import History
 
 Collect = Callable[[Tensor, Tensor, Tensor], Tensor]  # items, theta^v and residuals to arms
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from conbandit_torch.algebra import quadratic, sqrt_
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.bandits.candidates import Candidates
-from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.records import EVERY_ROW, Context, Index, expect_tensor
-from conbandit_torch.regression import RidgeRegression
-from conbandit_torch.theory import Alpha, Confidence
+from conbandit_torch.core.algebra import quadratic, sqrt_
+from conbandit_torch.core.blocks import EVERY_ROW, Index
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.checks import expect_tensor
+from conbandit_torch.core.context import Context
+from conbandit_torch.models.confidence import Alpha, Confidence
+from conbandit_torch.models.ridge import RidgeRegression
 
 
 class LinearBandit(Bandit):

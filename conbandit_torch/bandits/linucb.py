@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conbandit_torch.bandits.linear import LinearBandit
-from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.theory import Alpha
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.models.confidence import Alpha
 
 
 class LinUCB(LinearBandit):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from conbandit_torch.algebra import dot
 from conbandit_torch.bandits.candidates import Candidates
 from conbandit_torch.bandits.linear import LinearBandit, check_alpha, scale
-from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.records import Context
-from conbandit_torch.regression import RidgeRegression
-from conbandit_torch.theory import Alpha
+from conbandit_torch.core.algebra import dot
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.context import Context
+from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.ridge import RidgeRegression
 
 
 class LinThompson(LinearBandit):

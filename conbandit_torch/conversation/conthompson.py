@@ -6,10 +6,10 @@ from typing import Any
 
 from conbandit_torch.bandits.linear import check_alpha
 from conbandit_torch.bandits.thompson import LinThompson
-from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.estimator import Estimator
 from conbandit_torch.conversation.mixin import ConversationMixin
-from conbandit_torch.theory import Alpha
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.models.confidence import Alpha
 
 
 class ConThompson(ConversationMixin, LinThompson):

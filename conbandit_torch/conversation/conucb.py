@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from conbandit_torch.bandits.linucb import LinUCB
-from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
 from conbandit_torch.conversation.selection import (
     LargestConfidenceReduction,
     MaxRelatedConfidence,
     RandomTerm,
 )
-from conbandit_torch.theory import Alpha
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.models.confidence import Alpha
 
 
 class ConUCB(ConversationMixin, LinUCB):

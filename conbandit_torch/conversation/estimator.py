@@ -9,9 +9,10 @@ from torch import Tensor
 
 from conbandit_torch.bandits.candidates import Candidates
 from conbandit_torch.bandits.linear import check_alpha
-from conbandit_torch.records import Context, Index
-from conbandit_torch.regression import RidgeRegression
-from conbandit_torch.theory import Alpha
+from conbandit_torch.core.blocks import Index
+from conbandit_torch.core.context import Context
+from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.ridge import RidgeRegression
 
 if TYPE_CHECKING:
     from conbandit_torch.conversation.mixin import ConversationMixin

@@ -17,22 +17,16 @@ from torch import Tensor
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.bandits.candidates import Candidates
 from conbandit_torch.bandits.linear import SAMPLE, LinearBandit
-from conbandit_torch.catalogue import Catalogue
 from conbandit_torch.conversation.estimator import Estimator, TwoLevels
 from conbandit_torch.conversation.schedule import LogSchedule, Schedule
 from conbandit_torch.conversation.selection import OptimalTerm, Selection
-from conbandit_torch.records import (
-    EVERY_ROW,
-    Context,
-    Index,
-    Question,
-    add_at,
-    expect_rows,
-    expect_tensor,
-    rows_of,
-)
-from conbandit_torch.regression import RidgeRegression
-from conbandit_torch.theory import Alpha
+from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, rows_of
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.checks import expect_rows, expect_tensor
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.questions import Question
+from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.ridge import RidgeRegression
 
 PartT = TypeVar("PartT")
 

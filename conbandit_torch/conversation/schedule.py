@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from conbandit_torch.records import Context, expect_tensor
+from conbandit_torch.core.checks import expect_tensor
+from conbandit_torch.core.context import Context
 
 if TYPE_CHECKING:
     from conbandit_torch.conversation.mixin import AskingMixin

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from conbandit_torch.algebra import quadratic, sqrt_
-from conbandit_torch.catalogue import Edges
-from conbandit_torch.records import Context, highest
+from conbandit_torch.core.algebra import quadratic, sqrt_
+from conbandit_torch.core.catalogue import Edges
+from conbandit_torch.core.checks import highest
+from conbandit_torch.core.context import Context
 
 if TYPE_CHECKING:
     from conbandit_torch.conversation.mixin import ConversationMixin

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.conversation.selection import Selection, one_hot
-from conbandit_torch.records import Context
+from conbandit_torch.core.context import Context
 
 if TYPE_CHECKING:
     from conbandit_torch.conversation.mixin import ConversationMixin

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.core.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from filelock import FileLock
 
-from conbandit_torch.checkpoint import file_digest, fingerprint
+from conbandit_torch.core.digests import file_digest, fingerprint
+from conbandit_torch.core.files import at_once
 from conbandit_torch.datasets.base import DataError, Prepared, Reader
-from conbandit_torch.datasets.files import expand
-from conbandit_torch.files import at_once
+from conbandit_torch.datasets.reading.files import expand
 
 FORMAT = 2  # to be raised with a change, outside this folder, of what is prepared
 _NAMES = ("user_names", "item_names", "term_names")

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from conbandit_torch.core.blocks import rows_per_block
+from conbandit_torch.core.randomness import Stream
 from conbandit_torch.datasets.base import DataError, Dataset, Feedback, Prepared, Reader
 from conbandit_torch.datasets.cache import cached
-from conbandit_torch.datasets.files import need_libraries
-from conbandit_torch.randomness import Stream
-from conbandit_torch.records import rows_per_block
-from conbandit_torch.regression import RidgeRegression
+from conbandit_torch.datasets.reading.files import need_libraries
+from conbandit_torch.models.ridge import RidgeRegression
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -6,14 +6,11 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
-from conbandit_torch.catalogue import Catalogue
-from conbandit_torch.records import (
-    Context,
-    Logged,
-    Outcome,
-    Question,
-)
-from conbandit_torch.sharding import ALONE, Processes
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.processes import ALONE, Processes
+from conbandit_torch.core.questions import Question
+from conbandit_torch.core.rounds import Logged, Outcome
 
 
 class Environment(nn.Module, ABC):

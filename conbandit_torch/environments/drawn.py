@@ -7,11 +7,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.core.blocks import rows_per_block
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.processes import Processes
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.core.rounds import Outcome
 from conbandit_torch.environments.simulated import Feedback, Simulated
-from conbandit_torch.randomness import Stream
-from conbandit_torch.records import Context, Outcome, rows_per_block
-from conbandit_torch.sharding import Processes
 
 
 class Drawn(Simulated):

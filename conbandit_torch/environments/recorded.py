@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.environments.simulated import Simulated
 
 _SHAPES = {  # the file's arrays; letters as everywhere, T rounds

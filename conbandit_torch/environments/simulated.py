@@ -8,20 +8,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from conbandit_torch.algebra import dot
-from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.core.algebra import dot
+from conbandit_torch.core.blocks import Index, add_at, look_up
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.checks import expect_rows
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.processes import Processes
+from conbandit_torch.core.questions import Question
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.core.rounds import Outcome
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.randomness import Stream
-from conbandit_torch.records import (
-    Context,
-    Index,
-    Outcome,
-    Question,
-    add_at,
-    expect_rows,
-    look_up,
-)
-from conbandit_torch.sharding import Processes
 
 Feedback = Literal["linear", "binary"]
 

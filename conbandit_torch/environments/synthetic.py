@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from conbandit_torch.catalogue import Catalogue
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.randomness import Stream
 from conbandit_torch.environments.drawn import Drawn
 from conbandit_torch.environments.simulated import Feedback
-from conbandit_torch.randomness import Stream
 
 
 class Synthetic(Drawn):

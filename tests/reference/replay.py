@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from conbandit_torch.randomness import Stream
+from conbandit_torch.core.randomness import Stream
 from tests.reference.linear import budget
 
 

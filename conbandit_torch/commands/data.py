@@ -1,0 +1,179 @@
+"""conbandit data inspect | prepare: what is in a folder of real data, and preparing it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from conbandit_torch.datasets.base import Dataset, Reader
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command `data` to the program's."""
+    data = commands.add_parser("data", help="look at, or prepare, a folder of real data")
+    kinds = data.add_subparsers(dest="data_command", required=True)
+    more = (
+        "Any other argument is a parameter of the reader, for example --min_user_feedback 20 "
+        "(a reader's docstring lists them)."
+    )
+    inspect = kinds.add_parser(
+        "inspect",
+        help="recognise the format, and count",
+        description="Say which format a folder has, what is in it, and what the thresholds leave.",
+        epilog=more,
+        allow_abbrev=False,
+    )
+    prepare = kinds.add_parser(
+        "prepare",
+        help="make features, clicks and preferences, and keep them for runs",
+        description="Prepare a folder of real data for runs, and print the lines of a config that use it.",
+        epilog=more,
+        allow_abbrev=False,
+    )
+    prepare.add_argument("--dim", type=int, default=50, metavar="D", help="features an item (default: 50)")
+    prepare.add_argument("--ridge", type=float, default=1.0, metavar="R", help="of preferences (default: 1)")
+    prepare.add_argument("--seed", type=int, default=0, metavar="S", help="of drawn negatives (default: 0)")
+    prepare.add_argument(
+        "--cache", metavar="DIR", help="default: $CONBANDIT_CACHE, or else ~/.cache/conbandit_torch"
+    )
+    for command in (inspect, prepare):
+        command.add_argument("path", metavar="PATH", help="folder of the data, or one of its files")
+        command.add_argument(
+            "--reader", metavar="CLASS", help="instead of recognising it: Yelp, or my_file.MyReader"
+        )
+
+
+def run(options: argparse.Namespace, parameters: list[tuple[str, str]], output: Console) -> int:
+    """Run the command; returns the exit code."""
+    # Imported here, so that --help does not wait for torch.
+    from conbandit_torch.datasets.reading.files import need_libraries
+
+    need_libraries()
+    reader, part = _reader(options.path, options.reader, parameters)
+    output.print(f"{options.path}: {type(reader).__name__}", soft_wrap=True)
+    for path in reader.files():
+        output.print(f"  {path.name}  {_size(path)}", soft_wrap=True)
+    if options.data_command == "inspect":
+        output.print(_table(reader.read(), reader))
+        return 0
+    _prepare(options, reader, part, output)
+    return 0
+
+
+def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], output: Console) -> None:
+    import yaml
+
+    from conbandit_torch.configuration.errors import ConfigError
+    from conbandit_torch.datasets.base import DataError
+    from conbandit_torch.datasets.cache import cache_path
+    from conbandit_torch.datasets.prepare import prepare
+
+    how = {"dim": options.dim, "ridge": options.ridge, "seed": options.seed, "of_feedback": True}
+    try:
+        prepared = prepare(reader, **how, cache=options.cache)
+    except DataError:
+        raise
+    except ValueError as error:  # of the options
+        raise ConfigError(f"--{error}") from None
+    path = cache_path(reader, how, options.cache)
+    drawn = "" if reader.has_negatives else " (drawn negatives included)"
+    output.print(
+        f"Prepared {len(prepared.theta):,} users, {len(prepared.features):,} items, "
+        f"{len(prepared.term_names):,} key-terms, {len(prepared.users):,} events{drawn}, "
+        f"{options.dim} features.\n"
+        f"Kept in {path} ({_size(path)}).\nTo run on it:\n",
+        soft_wrap=True,
+    )
+    given = {"data": part, "dim": options.dim}
+    given |= {"ridge": options.ridge} if options.ridge != 1 else {}
+    given |= {"data_seed": options.seed} if options.seed else {}
+    given |= {"cache": options.cache} if options.cache else {}
+    environment = {"environment": {"class_path": "Ratings", "init_args": given}}
+    output.print(yaml.safe_dump(environment, sort_keys=False), end="", soft_wrap=True)
+
+
+def _reader(path: str, name: str | None, parameters: list[tuple[str, str]]) -> tuple[Reader, dict[str, Any]]:
+    """The reader, and how a config would name it."""
+    from conbandit_torch.configuration.errors import ConfigError
+    from conbandit_torch.configuration.load import build_part
+    from conbandit_torch.configuration.yaml_files import value_of
+    from conbandit_torch.datasets.base import Reader
+
+    # A config may be run from elsewhere.
+    given: dict[str, Any] = {"path": path if path[:1] in ("~", "$") else str(Path(path).absolute())}
+    for key, text in parameters:
+        try:
+            given[key] = value_of(text)
+        except Exception:
+            raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
+    name = name or recognise(Path(path))
+    part = {"class_path": name, "init_args": given}
+    reader: Reader = build_part(name, part, Reader)
+    return reader, part
+
+
+def recognise(path: Path) -> str:
+    """The name of the reader whose files are there."""
+    from conbandit_torch.datasets.base import DataError
+    from conbandit_torch.datasets.readers.lastfm import LastFM
+    from conbandit_torch.datasets.readers.mind import MIND
+    from conbandit_torch.datasets.readers.movielens import MovieLens
+    from conbandit_torch.datasets.readers.table import Table
+    from conbandit_torch.datasets.readers.yelp import Yelp
+    from conbandit_torch.datasets.reading.files import expand, require
+
+    require(expand(path))
+    reasons = []
+    readers: tuple[type[Reader], ...] = (MovieLens, LastFM, MIND, Yelp, Table)
+    for kind in readers:
+        try:
+            kind(path).files()  # type: ignore[call-arg]
+        except DataError as error:
+            reasons.append(f"  not {kind.__name__}: {str(error).removeprefix(f'{path}: ')}")
+        else:
+            return kind.__name__
+    raise DataError("\n".join([f"{path}: no known format", *reasons]))
+
+
+def _table(data: Dataset, reader: Reader) -> Table:
+    """What was read, and what is left."""
+    import numpy as np
+
+    table = Table(show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    for name, count in data.counts.items():
+        table.add_row(name, f"{count:,}")
+    table.add_section()
+    terms = np.diff(data.item_terms.indptr)
+    left = {
+        "users left": len(data.users),
+        "items left": len(data.items),
+        "feedback left": len(data.feedback.users),
+        "key-terms": len(data.terms),
+        "side features": len(data.side_names),
+    }
+    for name, count in left.items():
+        table.add_row(name, f"{count:,}")
+    spread = f"{terms.mean():.2f} / {np.median(terms):g} / {terms.max()}"
+    table.add_row("key-terms an item has (mean / median / max)", spread)
+    if reader.has_negatives:
+        share = f"{(data.feedback.values >= reader.positive_from).mean():.1%}"
+        table.add_row(f"positive (at least {reader.positive_from:g})", share)
+    else:
+        table.add_row("positive", "all; negatives are drawn")
+    return table
+
+
+def _size(path: Path) -> str:
+    size = float(path.stat().st_size)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.4g} {unit}"
+        size /= 1000
+    return f"{size:.4g} GB"

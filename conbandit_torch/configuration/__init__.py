@@ -1,0 +1,1 @@
+"""From YAML to an experiment and its parts."""

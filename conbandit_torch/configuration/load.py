@@ -1,0 +1,252 @@
+"""YAML to objects. Every error names the file, the key, what was wrong and what would be right."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentError
+from collections.abc import Iterable
+from inspect import signature
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, get_args
+
+from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveInt
+
+from conbandit_torch.bandits.base import BadFeedback, Bandit
+from conbandit_torch.callbacks.base import Callback
+from conbandit_torch.configuration.errors import (
+    ConfigError,
+    arguments_of,
+    check_keys,
+    choices,
+    explain,
+    first,
+)
+from conbandit_torch.configuration.yaml_files import read_yaml, value_of
+from conbandit_torch.environments.base import Environment
+from conbandit_torch.loop import Precision
+from conbandit_torch.running.plan import Experiment, IfLoggerFails
+
+_GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
+_GIVEN_TO_ENVIRONMENTS = {"seed"}
+# Names that a results folder needs itself.
+_RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv", "windows.csv")
+_REQUIRED = ("rounds", "environment", "policies")
+_WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
+_CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
+_PARTS = ("environment", "policies", "callbacks")
+_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "tune")
+
+
+def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
+    """The experiment that a YAML file describes; its section `tune` is for `conbandit tune` alone.
+
+    Args:
+        path: the file.
+        overrides: (dotted key, YAML value) pairs that replace the file's values.
+    """
+    return resolve(read(path, overrides), path)
+
+
+def read(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+    """The file's content as it is written, with the values of `overrides` replaced."""
+    config = read_yaml(path, _REQUIRED)
+    known = [*_REQUIRED, *_OPTIONAL]
+    for key, text in overrides:
+        top = key.partition(".")[0]
+        if top not in known:
+            raise ConfigError(f"--{key}: no option, and no key of a config{choices(top, known)}")
+        try:
+            value = text if key == "seeds" else value_of(text)  # YAML reads 1:30 as 90
+        except Exception:
+            raise ConfigError(f"--{key}: {text!r} is not a YAML value") from None
+        set_value(config, key, value)
+    return config
+
+
+def resolve(config: dict[str, Any], path: Path) -> Experiment:
+    """The experiment that the content of the file `path` describes, with all defaults filled in."""
+    config = {key: value for key, value in config.items() if key != "tune"}
+    check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
+    if not isinstance(config["policies"], dict) or not config["policies"]:
+        raise ConfigError(f"{path}: policies: expected a mapping of names to policies")
+    named = config.get("callbacks") or {}
+    if not isinstance(named, dict):
+        raise ConfigError(f"{path}: callbacks: expected a mapping of names to callbacks, got {named!r}")
+    settings = _settings(path, {k: v for k, v in config.items() if k not in _PARTS})
+    policies = {}
+    for name, node in config["policies"].items():
+        where = f"{path}: policies.{name}"
+        if not isinstance(name, str) or not re.fullmatch(r"[\w+-][\w.+ -]{0,99}", name) or name in _RESERVED:
+            raise ConfigError(
+                f"{where}: a policy's name is a folder's name: at most 100 letters, digits, . + - _"
+            )
+        policies[name] = _part(where, node, Bandit, _GIVEN_TO_POLICIES)
+    environment = _part(f"{path}: environment", config["environment"], Environment, _GIVEN_TO_ENVIRONMENTS)
+    callbacks = {
+        str(name): _part(f"{path}: callbacks.{name}", node, Callback, set()) for name, node in named.items()
+    }
+    return Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
+
+
+def build_environment(experiment: Experiment, seed: int) -> Environment:
+    """The experiment's environment; errors of its constructor name the file."""
+    part = experiment.environment
+    takes_seed = "seed" in arguments_of(resolve_name(part["class_path"]))
+    given = {"seed": seed} if takes_seed else {}  # a recorded environment has nothing to draw
+    environment: Environment = _instantiate(
+        f"{experiment.source}: environment", part, Environment, _GIVEN_TO_ENVIRONMENTS, given
+    )
+    return environment
+
+
+def build_policy(experiment: Experiment, name: str, environment: Environment, seed: int) -> Bandit:
+    """One of the experiment's policies, for the environment; errors of its constructor name the file."""
+    given = {"catalogue": environment.catalogue, "num_users": environment.num_users, "seed": seed}
+    where = f"{experiment.source}: policies.{name}"
+    policy: Bandit = _instantiate(where, experiment.policies[name], Bandit, _GIVEN_TO_POLICIES, given)
+    return policy
+
+
+def build_callbacks(experiment: Experiment) -> list[Callback]:
+    """The experiment's own callbacks, new ones; errors of their constructors name the file."""
+    return [
+        _instantiate(f"{experiment.source}: callbacks.{name}", part, Callback, set(), {})
+        for name, part in experiment.callbacks.items()
+    ]
+
+
+def build_part(where: str, node: Any, base: type) -> Any:
+    """An object of a kind from its `class_path` and `init_args`; errors begin with `where`."""
+    return _instantiate(where, _part(where, node, base, set()), base, set(), {})
+
+
+def parse_seeds(value: Any) -> list[int]:
+    """Seeds from `3`, `"0,1,2"`, `"0-9"` or a list of those."""
+    seeds: list[int] = []
+    for item in value if isinstance(value, list) else str(value).split(","):
+        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", str(item))
+        if found is None or isinstance(item, bool):
+            raise ValueError
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last - first >= 100_000:
+            raise ValueError
+        seeds.extend(range(first, last + 1))
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise ValueError
+    return seeds
+
+
+def set_value(config: dict[str, Any], key: str, value: Any) -> None:
+    """Set `config[a][b][c]` for the dotted key a.b.c."""
+    *parents, last = key.split(".")
+    node = config
+    for depth, parent in enumerate(parents):
+        if depth == 1 and parents[0] == "policies" and parent not in node:
+            raise ConfigError(f"--{key}: there is no policy {parent!r}{choices(parent, node)}")
+        node = node.setdefault(parent, {})
+        if isinstance(node, str):
+            raise ConfigError(f"--{key}: {parent} is {node!r} in the file, not a mapping to set {last} in")
+        if not isinstance(node, dict):
+            raise ConfigError(f"--{key}: {parent} is no mapping in the file")
+    node[last] = value
+
+
+def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    parser = ArgumentParser(exit_on_error=False)
+    for name in _WHOLE_NUMBERS:
+        parser.add_argument(f"--{name}", type=PositiveInt)
+    for name, values in _CHOICES.items():
+        parser.add_argument(f"--{name}", type=values)
+    parser.add_argument("--accelerator", type=str)
+    seeds = given.pop("seeds", 0)
+    try:
+        settings: dict[str, Any] = parser.parse_object(given).as_dict()
+        settings = {name: settings[name] for name in given}  # Experiment knows the defaults
+        if None in given.values():
+            raise TypeError
+    except (ArgumentError, TypeError) as error:
+        key = first(r'Parser key "([^"]+)"', str(error)) or first(r"Key \"(\w+)\"", str(error))
+        key = key or next((name for name in given if given[name] is None), "")
+        expected = "a name such as cpu or cuda" if key == "accelerator" else "a whole number of at least 1"
+        if key in _CHOICES:
+            expected = f"one of {', '.join(get_args(_CHOICES[key]))}"
+        raise ConfigError(f"{path}: {key}: expected {expected}, got {given.get(key)!r}") from None
+    settings |= {key: int(settings[key]) for key in _WHOLE_NUMBERS if key in settings}  # plain, for YAML
+    try:
+        settings["seeds"] = parse_seeds(seeds)
+    except (ValueError, TypeError):
+        raise ConfigError(
+            f"{path}: seeds: expected distinct whole numbers like 0,1,2 or 0-9, got {seeds!r}"
+        ) from None
+    return settings
+
+
+def _parser(base: type, skip: set[str]) -> ArgumentParser:
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(base, "part", skip=skip, required=True)
+    return parser
+
+
+def _part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
+    """A `class_path` / `init_args` node, checked and with all defaults filled in."""
+    node = {"class_path": node} if isinstance(node, str) else node
+    if not isinstance(node, dict):
+        raise ConfigError(f"{where}: expected class_path and init_args, got {node!r}")
+    check_keys(node, where, required=("class_path",), optional=("init_args",))
+    if not isinstance(node["class_path"], str):
+        raise ConfigError(f"{where}.class_path: expected a class, got {node['class_path']!r}")
+    if not isinstance(node.get("init_args") or {}, dict):
+        raise ConfigError(f"{where}.init_args: expected arguments by name, got {node['init_args']!r}")
+    node = {key: value for key, value in node.items() if value is not None}
+    _import_classes(where, node)
+    try:
+        parsed = _parser(base, skip).parse_object({"part": node})
+    except (ArgumentError, TypeError, ValueError, ImportError, AttributeError, SystemExit) as error:
+        raise ConfigError(explain(where, str(error), base, skip)) from None
+    resolved: dict[str, Any] = {"init_args": {}} | parsed.part.as_dict()
+    cls = resolve_name(resolved["class_path"])
+    defaults, given = arguments_of(cls, skip), signature(cls).parameters
+    for key, value in resolved["init_args"].items():
+        may_be_null = key in given and "None" in str(given[key].annotation)
+        if value is None and defaults[key] is not None and not may_be_null:
+            raise ConfigError(
+                f"{where}.init_args.{key}: expected a value such as {defaults[key]!r}, got null"
+            )
+    return resolved
+
+
+def _import_classes(where: str, node: Any) -> None:
+    """Import what `class_path` names anywhere in the node: an error in one's own module is told as it is."""
+    if not isinstance(node, dict):
+        return
+    path = node.get("class_path")
+    if isinstance(path, str) and "." in path:
+        try:
+            resolve_name(path)
+        except (Exception, SystemExit) as error:  # a program's module ends the process when imported
+            raise ConfigError(f"{where}.class_path: {path}: {type(error).__name__}: {error}") from None
+    for key, value in node.items():
+        _import_classes(f"{where}.{key}", value)
+
+
+def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], given: dict[str, Any]) -> Any:
+    failures: list[Exception] = []
+
+    def make(cls: type, *args: Any, **init: Any) -> Any:
+        try:
+            return cls(*args, **init, **(given if issubclass(cls, base) else {}))
+        except Exception as error:
+            failures.append(error)  # jsonargparse would bury it in a report of its own
+            raise
+
+    parser = _parser(base, skip)
+    try:
+        return parser.instantiate(
+            parser.parse_object({"part": part}), instantiators=[(make, object, True)]
+        ).part
+    except (Exception, SystemExit) as error:
+        cause = failures[0] if failures else error
+        kind = "" if isinstance(cause, ValueError | TypeError) else f"{type(cause).__name__}: "
+        raise ConfigError(f"{where}: {kind}{cause}") from None

@@ -1,0 +1,1 @@
+"""What everything else rests on: contexts, questions, rounds, the catalogue, randomness, processes."""

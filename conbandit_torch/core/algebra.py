@@ -1,0 +1,63 @@
+"""Arithmetic with many small matrices and vectors at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.core.blocks import rows_per_block
+
+
+def sqrt_(squares: Tensor) -> Tensor:
+    """Square roots, in place, of sums of squares, which rounding can leave a hair below 0."""
+    return squares.clamp_min_(0).sqrt_()
+
+
+def weighted_norm(vectors: Tensor, solved: Tensor) -> Tensor:
+    """`|v|_{M^-1} = sqrt(v^T M^-1 v)` from v and `M^-1 v`: [..., D] -> [...]."""
+    return sqrt_((vectors * solved).sum(-1))
+
+
+def quadratic(matrices: Tensor, vectors: Tensor) -> Tensor:
+    """`v_k^T H_b v_k` for all symmetric matrices and all vectors: [B, D, D], [K, D] -> [B, K].
+
+    It is the product of H_b and v_k v_k^T, both laid out flat: one large matrix product for all of them,
+    in runs of vectors so that the outer products stay small. What is above the diagonal counts twice, and
+    what is below it not at all, which halves the work.
+    """
+    row, column = torch.triu_indices(vectors.shape[1], vectors.shape[1], device=vectors.device)
+    flat = matrices.flatten(1).index_select(1, row * vectors.shape[1] + column)  # [B, D (D+1) / 2]
+    flat.mul_(torch.where(row == column, 1, 2))
+    runs = vectors.split(rows_per_block(flat.shape[1]))
+    products = (run.index_select(1, row) * run.index_select(1, column) for run in runs)
+    return torch.cat([flat @ product.T for product in products], dim=1)
+
+
+def dot(rows: Tensor, vectors: Tensor) -> Tensor:
+    """Products of n rows a model with the model's vector: [B, n, D], [B, D] -> [B, n]."""
+    return torch.bmm(vectors.unsqueeze(1), rows.transpose(1, 2)).squeeze_(1)
+
+
+def shrink_root_(root: Tensor, x: Tensor, weight: float) -> Tensor:
+    """Roots W of M^-1, `W W^T = M^-1`, become roots of `(M + weight x x^T)^-1`, in place: [B, D, D], [B, D].
+
+    Potter's step: with u = W^T x and gain = 1 + weight |u|^2 the new root is W - c W u u^T, where
+    c = weight / (gain + sqrt(gain)); its square is what the Sherman-Morrison formula gives.
+    """
+    row = torch.bmm(x.unsqueeze(1), root)  # [B, 1, D] u^T
+    gain = row.square().sum(2, keepdim=True).mul_(weight).add_(1)
+    column = torch.bmm(root, row.mT).div_(gain + gain.sqrt())  # [B, D, 1]
+    return root.addcmul_(column, row, value=-weight)
+
+
+def runs_of_like_size(counts: Tensor, width: int) -> Iterator[Tensor]:
+    """Positions of `counts`, largest first, in runs that stay small when padded to their largest."""
+    order = counts.argsort(descending=True)
+    sizes = counts[order].tolist()
+    start = 0
+    while start < len(sizes):
+        rows = rows_per_block(sizes[start] * width)
+        yield order[start : start + rows]
+        start += rows

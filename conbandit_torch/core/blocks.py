@@ -1,0 +1,37 @@
+"""Rows of per-user state, and work in blocks of rows, so that work arrays stay bounded."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+Index = Tensor | slice
+"""Rows of a per-user tensor: ids, or a slice, which views the state instead of copying it."""
+
+
+EVERY_ROW = slice(None)
+
+
+BLOCK_ELEMENTS = 2**20  # work arrays hold at most about this many numbers (or one row)
+
+
+def rows_per_block(width: int) -> int:
+    """How many rows of `width` numbers to work on at once, so that work arrays stay bounded."""
+    return max(1, BLOCK_ELEMENTS // max(1, width))
+
+
+def look_up(table: Tensor, ids: Tensor) -> Tensor:
+    """`table[ids]`, several times as fast for ids [B, A]: [N, ...] -> [B, A, ...]."""
+    return table.index_select(0, ids.reshape(-1)).view(*ids.shape, *table.shape[1:])
+
+
+def rows_of(tensor: Tensor, rows: Index) -> Tensor:
+    """`tensor[rows]`, or the tensor itself if those are all."""
+    return tensor if rows is EVERY_ROW else tensor[rows]
+
+
+def add_at(state: Tensor, rows: Index, value: Tensor | int) -> None:
+    """`state[rows] += value`; a slice is a view, which Python would copy onto itself once more."""
+    if isinstance(rows, slice):
+        state[rows].add_(value)
+    else:
+        state[rows] += value

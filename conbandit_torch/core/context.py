@@ -1,0 +1,151 @@
+"""Who is here and what may be shown to them.
+
+Letters: U users, B rows in a round (distinct users), A candidate arms per row, N arms, K key-terms,
+D features, L hidden features, Q questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up, rows_per_block
+from conbandit_torch.core.catalogue import Catalogue
+
+
+class Context:
+    """Who is here and what may be shown to them. Holds nothing of the truth.
+
+    Args:
+        users: [B] distinct user ids.
+        arms: [B, A] catalogue ids of each row's candidates.
+        arm_features: [B, A, D] this round's features of the candidates; None: the catalogue's.
+        catalogue: where features are looked up, when they are first asked for.
+    """
+
+    def __init__(
+        self,
+        users: Tensor,
+        arms: Tensor,
+        arm_features: Tensor | None = None,
+        *,
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        for name, ids in {"users": users, "arms": arms}.items():
+            if ids.dtype != torch.int64:
+                raise ValueError(f"Context.{name} must be int64, got {ids.dtype}")
+        if users.ndim != 1 or arms.ndim != 2 or len(arms) != len(users) or 0 in arms.shape:
+            raise ValueError(
+                "Context needs users [B] and arms [B, A], got shapes "
+                f"{list(users.shape)} and {list(arms.shape)}"
+            )
+        if (arm_features is None) == (catalogue is None):
+            raise ValueError("Context needs either arm_features or a catalogue to look them up in")
+        if arm_features is not None and (arm_features.ndim != 3 or arm_features.shape[:2] != arms.shape):
+            raise ValueError(
+                f"Context.arm_features must be [B, A, D] with [B, A] = {list(arms.shape)}, got "
+                f"{list(arm_features.shape)}"
+            )
+        if arm_features is not None and not arm_features.isfinite().all():
+            raise ValueError("Context.arm_features holds NaN or infinity")
+        if len(users.unique()) != len(users) or int(users.min()) < 0:
+            raise ValueError(f"Context.users must be distinct ids from 0 on, got {users.tolist()}")
+        num_arms = None if catalogue is None else catalogue.num_arms
+        if int(arms.min()) < 0 or (num_arms is not None and int(arms.max()) >= num_arms):
+            raise ValueError(
+                f"Context.arms must be ids from 0 to {'N' if num_arms is None else num_arms} - 1, "
+                f"got {int(arms.min())} to {int(arms.max())}"
+            )
+        self._fill(users, arms, arm_features, catalogue, None)
+        self.largest_user, self.largest_arm = int(users.max()), int(arms.max())
+
+    @classmethod
+    def trusted(cls, users: Tensor, arms: Tensor, catalogue: Catalogue, span: slice | None = None) -> Context:
+        """A context from an environment, whose ids need no check (a check would wait for the GPU).
+
+        Args:
+            users: [B] distinct user ids.
+            arms: [B, A] catalogue ids.
+            catalogue: where features are looked up.
+            span: the users as a range, if they are one.
+        """
+        return cls.__new__(cls)._fill(users, arms, None, catalogue, span)
+
+    def _fill(
+        self,
+        users: Tensor,
+        arms: Tensor,
+        arm_features: Tensor | None,
+        catalogue: Catalogue | None,
+        span: slice | None,
+    ) -> Context:
+        self.users = users  # [B]
+        self.arms = arms  # [B, A]
+        self._given = arm_features
+        self._catalogue = catalogue
+        self._span = span
+        self.largest_user = self.largest_arm = -1  # known only of contexts that were checked
+        return self
+
+    def __len__(self) -> int:
+        return self.users.shape[0]
+
+    @property
+    def has_own_features(self) -> bool:
+        """Whether the candidates' features are this round's own, not the catalogue's."""
+        return self._given is not None
+
+    @cached_property
+    def arm_features(self) -> Tensor:
+        """[B, A, D] features of the candidates."""
+        if self._given is not None:
+            return self._given
+        assert self._catalogue is not None  # the constructor's promise, for the type checker
+        return look_up(self._catalogue.arm_features, self.arms)
+
+    @property
+    def who(self) -> Index:
+        """Index of this context's users into per-user state: a slice where they are a range."""
+        return self.users if self._span is None else self._span
+
+    def take(self, rows: Index) -> Context:
+        """The context of some of the rows."""
+        if rows is EVERY_ROW:
+            return self
+        span = None
+        if isinstance(rows, slice) and rows.step not in (None, 1):
+            rows = torch.arange(len(self), device=self.users.device)[rows]
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(len(self))
+            if stop - start == len(self):
+                return self
+            if self._span is not None:
+                span = slice(self._span.start + start, self._span.start + stop)
+        given = None if self._given is None else self._given[rows]
+        return Context.__new__(Context)._fill(self.users[rows], self.arms[rows], given, self._catalogue, span)
+
+    def pick(self, positions: Tensor) -> Context:
+        """The context with one candidate a row, the one at `positions` [B]."""
+        column = positions[:, None]
+        given = None
+        if self._given is not None:
+            given = self._given.take_along_dim(column[..., None], 1)
+        arms = self.arms.gather(1, column)
+        return Context.__new__(Context)._fill(self.users, arms, given, self._catalogue, self._span)
+
+    def blocks(self, width: int) -> Iterator[Context]:
+        """This context in runs of rows, so that work arrays of `width` numbers a row stay bounded."""
+        size = rows_per_block(width)
+        if size >= len(self):
+            yield self
+            return
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, min(start + size, len(self))))
+
+    def map(self, function: Callable[[Context], Tensor], width: int) -> Tensor:
+        """`function` of every block, put together again: [B, ...]."""
+        parts = [function(block) for block in self.blocks(width)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -1,0 +1,1 @@
+"""Playing a log again: the protocol, the log, and logs that are generated."""

@@ -1,0 +1,222 @@
+"""Replay of a log of clicks: what policies would have earned, without asking anybody again."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.core.blocks import add_at, rows_per_block
+from conbandit_torch.core.checks import expect_rows
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.processes import Processes
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.core.rounds import Logged, Outcome
+from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.environments.base import Environment
+from conbandit_torch.environments.ratings import as_prepared
+from conbandit_torch.environments.replay.log import fit, split, with_enough_items
+from conbandit_torch.environments.simulated import Feedback, Simulated
+
+_log = logging.getLogger(__name__)
+
+
+class Replay(Simulated):
+    """The offline protocol of Li et al. (WSDM 2011), as [Zhang20] use it.
+
+    Rule: an event of the log offers the item that was served and `pool - 1` others with which the same user
+    had to do, in random order. If the policy picks the served item, it learns the logged click and the event
+    counts; if not, the event is as if it had never been. Every round of the environment presents to every
+    user who has events left their next one. The first `fit_share` of a user's events are not replayed: a
+    ridge regression on them gives the parameters that answer questions, about key-terms by Eq. 4 (or 5) and
+    about arms by Eq. 2 (or 5).
+    Symbols: theta in Eq. 2, 4, 5 is the one fitted.
+    Differs: which events the paper fits on, and its ridge, are not printed.
+
+    What is unbiased: the share of clicks among counted events estimates what the policy would earn if,
+    given the candidates and everything the policy has seen, each candidate was as likely as any other to be
+    the served one. Then an event counts with probability 1 / `pool` whatever the policy picks.
+
+    - If items were served uniformly at random (`GeneratedLog`), that holds for every fixed policy. For one
+      that learns it holds up to what the past tells of which of a user's items are still to come.
+    - If not, as in ratings or in the log of a recommender, the served items differ from others in ways a
+      policy may learn. What still holds is that a policy that picks at random earns the log's click rate,
+      because the served item's place is random, and that all policies meet the same events and candidates.
+
+    Side features that sum up the feedback, such as a mean rating, are left out when a reader's data are
+    prepared here: they would tell of the clicks that are replayed.
+
+    Others come from the replayed events alone: an item of the fitted part that is never served again would
+    be a candidate that can never count. Users with fewer than `pool` distinct items there are left out
+    (`left_out` says how many), because filling up with items of other users would give the served one away.
+
+    Users are numbered by the length of their logs, longest first, so that those who are here are a range.
+
+    Args:
+        data: a reader of the source, or what `prepare` made of it. Its theta is not used.
+        users: so many, those with the most events to replay; None: all.
+        dim: D, features to reduce the source's to; not used with prepared data.
+        ridge: weight of the penalty `|theta|^2` in the fit.
+        pool: candidates of an event, the served item among them.
+        fit_share: share of every user's events, the first ones, that parameters are fitted on.
+        answers: "linear", or "binary" for answers of 0 and 1.
+        noise: standard deviation of linear answers' noise.
+        hidden: how many of the features, drawn at random, policies do not see; answers know them.
+        cache: folder of what was prepared before; None: the usual one (see `prepare`).
+        data_seed: seed of what `prepare` draws.
+        seed: seed of everything else (candidates, noise, which features are hidden).
+
+    Attributes:
+        user_names: U names.
+        source_users: [U] the users' positions in the prepared data.
+        left_out: users with too few distinct items.
+    """
+
+    _first: Tensor  # [U] where in the log a user's events start
+    _events: Tensor  # [U] how many there are
+    _items: Tensor  # [E] served items, user by user, in the order of time
+    _clicks: Tensor  # [E] 1 or 0
+    _served: Tensor  # [E] position of the served item among the user's distinct ones
+    _own_first: Tensor  # [U] where a user's distinct items start
+    _own_count: Tensor  # [U] how many there are
+    _own_items: Tensor  # distinct items, user by user
+    source_users: Tensor
+
+    def __init__(
+        self,
+        data: Reader | Prepared,
+        *,
+        users: int | None = None,
+        dim: int = 50,
+        ridge: float = 1.0,
+        pool: int = 50,
+        fit_share: float = 0.3,
+        answers: Feedback = "linear",
+        noise: float = 0.1,
+        hidden: int = 0,
+        cache: str | Path | None = None,
+        data_seed: int = 0,
+        seed: int = 0,
+    ) -> None:
+        if pool < 2:
+            raise ValueError(f"pool must be at least 2, the served item and another, got {pool}")
+        if not 0 < fit_share < 1:
+            raise ValueError(f"fit_share must lie between 0 and 1, got {fit_share}")
+        if not 0 <= noise < float("inf"):
+            raise ValueError(f"noise must be a number of at least 0, got {noise}")
+        if not 0 < ridge < float("inf"):
+            raise ValueError(f"ridge must be a number above 0, got {ridge}")
+        prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, of_feedback=False)
+        past, rest = split(prepared, fit_share)
+        kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
+        past, rest = past.of(kept), rest.of(kept)
+        theta = fit(prepared.features, past, ridge)
+        super().__init__(prepared.catalogue(), theta, answers, hidden, split_seed=seed)
+        own = rest.distinct(len(prepared.features))
+        for name, value in {
+            "_first": rest.first,
+            "_events": rest.count,
+            "_items": rest.items,
+            "_clicks": rest.clicks.to(theta),
+            "_served": own.places,
+            "_own_first": own.first,
+            "_own_count": own.count,
+            "_own_items": own.items,
+            "source_users": kept,
+        }.items():
+            self.register_buffer(name, value, persistent=False)
+        self.pool, self.noise, self.seed = pool, noise, seed
+        self.user_names = [prepared.user_names[user] for user in kept.tolist()]
+        self.length: int = int(rest.count[0])
+        # [T] how many users have an event left in each round
+        self._here = (len(kept) - torch.bincount(rest.count).cumsum(0)[:-1]).tolist()
+        self._drawn: tuple[int, Tensor] | None = None  # first round, candidates [rounds, B, A]
+        if self.left_out:
+            _log.info(
+                "%d of %d users are left out: fewer than %d distinct items to replay",
+                self.left_out,
+                len(prepared.user_names),
+                pool,
+            )
+
+    def split(self, processes: Processes) -> None:
+        """Not possible: windows are of counted events of all users, in their order."""
+        Environment.split(self, processes)
+
+    def logged(self, rounds: int | None = None) -> Logged:
+        """Events, and their clicks, of the first `rounds` rounds; users with short logs are in fewer."""
+        number = torch.arange(len(self._items), device=self._items.device)
+        number = number - self._first.repeat_interleave(self._events)  # [E] of the event in its user's log
+        clicks = self._clicks[number < (self.length if rounds is None else rounds)]
+        return Logged(len(clicks), float(clicks.mean(dtype=torch.float64)))
+
+    def reset(self) -> None:
+        """Back to the first event of every user."""
+        super().reset()
+        self._drawn = None  # it may be on another device than the environment is now
+
+    def observe(self) -> Context:
+        """The next event of every user who has one; the same until `pull` ends the round."""
+        now = int(self.rounds[0])  # user 0's log is the longest, and whoever is here has come as far
+        if now >= len(self._here):
+            raise RuntimeError(f"the log is over after {self.length} rounds; reset() starts it again")
+        here = self._here[now]
+        if self._drawn is None or not 0 <= now - self._drawn[0] < len(self._drawn[1]):
+            self._drawn = now, self._draw_ahead(now)
+        start, drawn = self._drawn
+        arms = drawn[now - start, :here]
+        return Context.trusted(self._everyone[:here], arms, self.catalogue, slice(0, here))
+
+    def pull(self, context: Context, arm: Tensor) -> Outcome:
+        """The logged clicks of the rows whose arm was the served one; every event here is over."""
+        expect_rows("arm", arm, len(context))
+        event = self._first[context.who] + self.rounds[context.who]  # [B]
+        shown = context.arms.gather(1, arm[:, None]).squeeze(1)
+        match = shown == self._items[event]
+        add_at(self.rounds, context.who, 1)
+        # What would have come of another item than the served one, nobody knows: neither reward nor regret.
+        reward = self._clicks[event].where(match, 0)
+        return Outcome(reward, regret=None, rows=match.nonzero().squeeze(1))
+
+    def expected(self, context: Context) -> Tensor | None:
+        """None: the fitted parameters are no truth to measure policies by."""
+        return None
+
+    def preferences(self) -> Tensor | None:
+        """None, for the same reason."""
+        return None
+
+    def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B, A] candidates of the users' events: distinct, the served one in any place alike."""
+        event = self._first[users] + rounds.minimum(self._events[users] - 1)
+        served = self._served[event][:, None]
+        stream = Stream(self.seed, "replay others")
+        others = stream.subsets_of(users, rounds, self.pool - 1, self._own_count[users] - 1)
+        others = others + (others >= served)  # [B, A - 1] positions, leaving out the served one
+        positions = torch.cat((served, others), dim=1) + self._own_first[users, None]
+        order = Stream(self.seed, "replay order").bits(users, rounds, self.pool).argsort(1)
+        arms: Tensor = self._own_items[positions]
+        return arms.gather(1, order)
+
+    def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] of answers about arms."""
+        return self._draw_noise("replay arm noise", users, rounds)
+
+    def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
+        """[B] of answers about key-terms."""
+        return self._draw_noise("replay term noise", users, rounds)
+
+    def _draw_noise(self, purpose: str, users: Tensor, rounds: Tensor) -> Tensor:
+        stream = Stream(self.seed, purpose)
+        if self.feedback == "binary":
+            return stream.uniform(users, rounds, 1).squeeze(1)
+        return self.noise * stream.normal(users, rounds, 1).squeeze(1)
+
+    def _draw_ahead(self, now: int) -> Tensor:
+        """[rounds, B, A] candidates of several rounds at once, which takes less time and changes nothing."""
+        users = self._everyone[: self._here[now]]
+        number = min(64, rows_per_block(8 * self.pool * len(users)))
+        rounds = now + torch.arange(number, device=users.device).repeat_interleave(len(users))
+        return self.pools(users.repeat(number), rounds).view(number, len(users), self.pool)

@@ -1,0 +1,1 @@
+"""What is learned: ridge regressions, the levels of a score, representations, histories."""

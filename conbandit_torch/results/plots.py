@@ -1,0 +1,164 @@
+"""Figures of a results folder, for papers: PNG and PDF, the same colour for a policy everywhere."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from conbandit_torch.results.read import PolicyResults, intervals, pick
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; line and marker serve print in grey.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_PUBLISHED = ("linucb", "conucb", "armcon", "varrs", "varmrc", "varlcr", "hlinucb", "random")
+
+
+def style(name: str) -> dict[str, Any]:
+    """Colour, line and marker of a policy, by its name alone; hConUCB looks like ConUCB, and so on."""
+    plain = "".join(letter for letter in name.lower() if letter.isalnum())
+    if plain not in _PUBLISHED:
+        plain = plain.removeprefix("h")
+    if plain in _PUBLISHED:
+        colour = line = _PUBLISHED.index(plain)
+    else:
+        line, colour = divmod(zlib.crc32(name.encode()) % 64, 8)
+    return {"color": _COLOURS[colour], "linestyle": _LINES[line], "marker": _MARKERS[line]}
+
+
+def draw_all(results: dict[str, PolicyResults], folder: Path, baseline: str | None = None) -> list[Path]:
+    """All figures, relative ones to `baseline` (None: the first policy); returns the files written."""
+    baseline = next(iter(results)) if baseline is None else baseline
+    pick(results, baseline, "--baseline")
+    folder.mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    if all(own.clicks is not None for own in results.values()):
+        _draw_clicks(results, folder, baseline, files)
+        return files
+    with figure(folder / "regret", files) as axes:
+        _curves(axes, results, "cumulative_regret", every=None)
+        axes.set(ylabel="cumulative regret per user", ylim=(0, None))
+    with_theta = {n: own for n, own in results.items() if not np.isnan(own.metrics["theta_error"]).any()}
+    if with_theta:
+        with figure(folder / "theta_error", files) as axes:
+            _curves(axes, with_theta, "theta_error", every=50)
+            axes.set(ylabel=r"$\|\theta_t - \theta_*\|$, mean over users", yscale="log")
+    with figure(folder / "final_regret", files) as axes:
+        last = max(own.rounds[-1] for own in results.values())
+        _bars(axes, results, "cumulative_regret", ".1f")
+        axes.set(ylabel=f"cumulative regret per user at round {last}")
+    return files
+
+
+def _draw_clicks(results: dict[str, PolicyResults], folder: Path, baseline: str, files: list[Path]) -> None:
+    """Click-through rate in windows, relative to the log's own and to the baseline's, and at the end."""
+    # Of the policies that have a full window.
+    curves = {
+        name: own.clicks.ctr
+        for name, own in results.items()
+        if own.clicks is not None and own.clicks.ctr.size and own.clicks.logged.all()
+    }
+    if curves:
+        with figure(folder / "ctr", files) as axes:
+            for name, curve in curves.items():
+                clicks = results[name].clicks
+                assert clicks is not None  # see `curves`; for the type checker
+                _windows(axes, name, results[name], curve / clicks.logged[:, None])
+            axes.axhline(1, color="black", linewidth=0.8)  # where picking at random is, over the whole log
+            axes.set(ylabel="CTR relative to the log's click rate", xlim=(0, None))
+    if baseline in curves:
+        with figure(folder / "ctr_of_baseline", files) as axes:
+            for name, curve in curves.items():
+                ratio = _relative(results[name], curve, results[baseline], curves[baseline])
+                if ratio.size:
+                    _windows(axes, name, results[name], ratio)
+            axes.set(ylabel=f"CTR relative to {baseline}", xlim=(0, None))
+    with figure(folder / "final_ctr", files) as axes:
+        _bars(axes, results, "ctr", ".3f")
+        axes.set(ylabel="CTR of all counted events")
+
+
+def _relative(
+    own: PolicyResults, curve: np.ndarray, base: PolicyResults, base_curve: np.ndarray
+) -> np.ndarray:
+    """[S, W] ratios, of the seeds and windows that both have; NaN where the base had no clicks."""
+    seeds = [seed for seed in own.seeds if seed in base.seeds]
+    shared = min(curve.shape[1], base_curve.shape[1])
+    above = curve[[own.seeds.index(seed) for seed in seeds], :shared]
+    below = base_curve[[base.seeds.index(seed) for seed in seeds], :shared]
+    ratio: np.ndarray = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+    return ratio
+
+
+def _windows(axes: Axes, name: str, own: PolicyResults, values: np.ndarray) -> None:
+    """Values [S, W] over counted events, at the windows' ends."""
+    assert own.clicks is not None  # the caller's promise, for the type checker
+    counted = own.clicks.window * np.arange(1, values.shape[1] + 1)
+    _band(axes, name, own, counted, values)
+    axes.set(xlabel=f"counted events, in windows of {own.clicks.window}")
+    axes.legend(frameon=False, fontsize="small")
+
+
+def _curves(axes: Axes, results: dict[str, PolicyResults], metric: str, every: int | None) -> None:
+    """Mean over seeds with its interval as a band, at all recorded rounds or at multiples of `every`."""
+    for name, own in results.items():
+        shown = np.ones(len(own.rounds), dtype=bool) if every is None else own.rounds % every == 0
+        shown = shown if shown.any() else np.ones_like(shown)
+        _band(axes, name, own, own.rounds[shown], own.metrics[metric][:, shown])
+    axes.set(xlabel="round", xlim=(0, None))
+    axes.legend(frameon=False, fontsize="small")
+
+
+def _band(axes: Axes, name: str, own: PolicyResults, x: np.ndarray, values: np.ndarray) -> None:
+    """Mean of values [S, T] over seeds, with its interval as a band."""
+    mean, half = intervals(values)
+    look = style(name)
+    axes.plot(x, mean, label=_label(name, own), markevery=0.1, markersize=4, **look)
+    if not np.isnan(half).all():
+        axes.fill_between(x, mean - half, mean + half, color=look["color"], alpha=0.15, linewidth=0)
+
+
+def _bars(axes: Axes, results: dict[str, PolicyResults], metric: str, form: str) -> None:
+    for position, (name, own) in enumerate(results.items()):
+        mean, half = intervals(own.final(metric))
+        error = None if np.isnan(half) else half
+        axes.bar(position, mean, yerr=error, capsize=3, color=style(name)["color"], alpha=0.85, width=0.7)
+        axes.annotate(
+            format(float(mean), form),
+            (position, mean + (error or 0)),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize="small",
+        )
+    axes.set_xticks(range(len(results)), [_label(*item) for item in results.items()], rotation=20, ha="right")
+    axes.margins(y=0.1)
+    axes.set_ylim(bottom=0)
+
+
+def _label(name: str, own: PolicyResults) -> str:
+    return name if len(own.seeds) > 1 else f"{name} (one seed)"
+
+
+@contextmanager
+def figure(stem: Path, files: list[Path]) -> Iterator[Axes]:
+    """Axes of a new figure, which is written to `stem`.png and .pdf afterwards."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.8), layout="constrained")
+    axes = figure.add_subplot()
+    axes.grid(alpha=0.3)
+    axes.set_axisbelow(True)
+    yield axes
+    for ending in (".png", ".pdf"):
+        files.append(stem.with_suffix(ending))
+        figure.savefig(files[-1], dpi=150)

@@ -1,0 +1,159 @@
+"""Reads a results folder back, and sums it up over seeds."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from conbandit_torch.callbacks.metrics_file import MetricsFile
+from conbandit_torch.configuration.errors import ConfigError, choices
+
+METRICS = tuple(name for name in MetricsFile.columns if name not in ("round", "seconds"))
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """What replay of a log earned.
+
+    Attributes:
+        ctr: [S, W] click-through rate in every full window, as many windows as every seed has.
+        window: counted events in a window.
+        logged: [S] click-through rate of the log, which is that of a policy that picks at random.
+    """
+
+    ctr: np.ndarray
+    window: int
+    logged: np.ndarray
+
+
+@dataclass(frozen=True)
+class PolicyResults:
+    """What one policy did.
+
+    Attributes:
+        seeds: S seeds of the finished runs, in order.
+        rows: their lines of `summary.csv`.
+        rounds: [T] rounds at which metrics were recorded.
+        metrics: [S, T] by name; NaN where a policy has no such number.
+        num_users: U, for times per user.
+        clicks: what replay earned; None: no log was replayed.
+    """
+
+    seeds: list[int]
+    rows: list[dict[str, Any]]
+    rounds: np.ndarray
+    metrics: dict[str, np.ndarray]
+    num_users: int
+    clicks: Clicks | None = None
+
+    def final(self, metric: str, seeds: list[int] | None = None) -> np.ndarray:
+        """[S] the metric at the end, of all seeds or of those given."""
+        last: np.ndarray = self.metrics[metric][:, -1]
+        return last if seeds is None else last[[self.seeds.index(seed) for seed in seeds]]
+
+
+def read_results(folder: Path) -> dict[str, PolicyResults]:
+    """The finished runs of a results folder, by policy, in the order of `summary.csv`.
+
+    Raises:
+        ConfigError: if there are none, or if they are not of one experiment.
+    """
+    found: dict[str, list[Path]] = {}
+    for path in folder.glob("*/seed*/result.json"):
+        found.setdefault(path.parts[-3], []).append(path.parent)
+    if not found:
+        state = "holds no finished runs" if folder.is_dir() else "no such folder"
+        begun = (folder / "how.json").exists()
+        command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
+        raise ConfigError(f"{folder}: {state}; {command} makes some")
+    order = list(dict.fromkeys(row["policy"] for row in _read_csv(folder / "summary.csv")))
+    names = sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
+    results = {name: _read_policy(found[name]) for name in names}
+    _check_one_experiment([path for name in names for path in found[name]])
+    return results
+
+
+def pick(results: dict[str, PolicyResults], name: str, option: str) -> PolicyResults:
+    """The policy `name`, which the user gave as `option`."""
+    if name not in results:
+        raise ConfigError(f"{option} {name}: there is no such policy{choices(name, results)}")
+    return results[name]
+
+
+def intervals(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Means over seeds and half-widths of their t intervals, [S, ...] -> [...]; NaN for one seed."""
+    from scipy.stats import t
+
+    count = len(values)
+    mean = values.mean(0)
+    if count < 2:
+        return mean, np.full_like(mean, np.nan)
+    half = t.ppf((1 + level) / 2, count - 1) * values.std(0, ddof=1) / np.sqrt(count)
+    return mean, half
+
+
+def with_interval(values: np.ndarray, digits: int = 2) -> str:
+    """Mean of values [S] with its interval, for people; without one if there are fewer than two."""
+    if not len(values) or np.isnan(values).any():
+        return "-"
+    mean, half = intervals(values)
+    return f"{mean:.{digits}f}" if np.isnan(half) else f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+def _read_policy(folders: list[Path]) -> PolicyResults:
+    folders = sorted(folders, key=lambda folder: int(re.sub(r"\D", "", folder.name) or 0))
+    tables = [_read_csv(folder / "metrics.csv") for folder in folders]
+    for folder, table in zip(folders, tables, strict=True):
+        if [row["round"] for row in table] != [row["round"] for row in tables[0]] or not table:
+            raise ConfigError(
+                f"{folder / 'metrics.csv'}: not the rounds of {folders[0] / 'metrics.csv'}; a half-written "
+                "file? Remove the folder and run again"
+            )
+    finished = [json.loads((folder / "result.json").read_text(encoding="utf-8")) for folder in folders]
+    rows = [result["summary"] for result in finished]
+    return PolicyResults(
+        seeds=[row["seed"] for row in rows],
+        rows=rows,
+        rounds=np.array([int(row["round"]) for row in tables[0]]),
+        metrics={
+            name: np.array([[float(row.get(name) or "nan") for row in table] for table in tables])
+            for name in METRICS
+        },
+        num_users=finished[0]["users"],
+        clicks=_clicks([result["log"] for result in finished]) if "log" in finished[0] else None,
+    )
+
+
+def _clicks(logs: list[dict[str, Any]]) -> Clicks:
+    shortest = min(len(log["ctr"]) for log in logs)
+    return Clicks(
+        ctr=np.array([log["ctr"][:shortest] for log in logs]).reshape(len(logs), shortest),
+        window=logs[0]["window"],
+        logged=np.array([log["click_rate"] for log in logs]),
+    )
+
+
+def _check_one_experiment(folders: list[Path]) -> None:
+    """All runs must agree in everything but policy and seed."""
+    settings = {}
+    for folder in folders:
+        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        settings[folder] = {key: value for key, value in config.items() if key not in ("policies", "seeds")}
+    for folder, setting in settings.items():
+        if setting != settings[folders[0]]:
+            key = next(key for key in setting if setting[key] != settings[folders[0]].get(key))
+            raise ConfigError(f"{folder}: differs from {folders[0]} in {key}; they cannot be compared")
+
+
+def _read_csv(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

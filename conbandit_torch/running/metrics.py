@@ -1,0 +1,219 @@
+"""What is measured. The only place where a policy's estimates meet the environment's truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from math import isnan, sqrt
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.core.blocks import rows_of
+from conbandit_torch.core.checks import all_finite
+from conbandit_torch.core.rounds import Round
+from conbandit_torch.environments.base import Environment
+
+
+@dataclass
+class Record:
+    """The metrics at one round; None where a policy or environment has no such number.
+
+    Attributes:
+        round: rounds played.
+        cumulative_regret: regret so far, mean per user (Eq. 1); None when a log is replayed.
+        regret: regret per shown arm since the last record; None when a log is replayed.
+        reward: reward per shown arm since the last record.
+        theta_error: mean over users of `|theta - theta_*|`.
+        prediction_error: root mean square of `x^T theta - E[r]` over this round's candidates.
+        questions: questions so far, mean per user.
+        effective_terms: exponential of the entropy of the key-terms asked so far: K if all were asked
+            alike, 1 if only one was.
+        seconds: wall-clock time so far.
+        counted: events of a log that counted so far, over all users; None unless one is replayed.
+        ctr: share of clicks among them; None before the first.
+        details: further tagged numbers; those with more than one value are for histograms. A simulation
+            keeps them of its last record alone.
+    """
+
+    round: int
+    cumulative_regret: float | None
+    regret: float | None
+    reward: float
+    theta_error: float | None
+    prediction_error: float | None
+    questions: float
+    effective_terms: float | None = None
+    seconds: float = 0.0
+    counted: int | None = None
+    ctr: float | None = None
+    details: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> tuple[str, float]:
+        """What tuning minimises, and its name: the regret, or what is shown without a click (replay)."""
+        if self.cumulative_regret is not None:
+            return "regret", self.cumulative_regret
+        return "1 - CTR", 1.0 if self.ctr is None else 1.0 - self.ctr
+
+
+WINDOW = 500  # counted events in a window of the click-through rate, as in [Zhang20]
+
+_SAVED = tuple(f.name for f in fields(Record) if f.name != "details")
+
+
+def records_to_tensor(records: list[Record]) -> Tensor:
+    """[T, columns] what is needed to write the records again; NaN where there is no number."""
+    rows = [[getattr(record, name) for name in _SAVED] for record in records]
+    filled = [[float("nan") if value is None else float(value) for value in row] for row in rows]
+    return torch.tensor(filled, dtype=torch.float64).reshape(len(records), len(_SAVED))
+
+
+def records_from_tensor(saved: Tensor) -> list[Record]:
+    """The records, without details."""
+    if saved.ndim != 2 or saved.shape[1] != len(_SAVED) or not saved.is_floating_point():
+        raise ValueError(
+            f"records must be floating point, [T, {len(_SAVED)}], got {saved.dtype}, {list(saved.shape)}"
+        )
+    if saved[:, 0].isnan().any() or saved[:, [0, _SAVED.index("counted")]].isinf().any():
+        raise ValueError("a record's round is NaN or infinite, or its number of counted events infinite")
+    records = []
+    for row in saved.tolist():
+        values: dict[str, Any] = {
+            name: None if isnan(value) else value for name, value in zip(_SAVED, row, strict=True)
+        }
+        whole = {name: int(values[name]) for name in ("round", "counted") if values[name] is not None}
+        records.append(Record(**values | whole))
+    return records
+
+
+class Metrics(nn.Module):
+    """Sums up rounds on the device; numbers leave it only when a record is read.
+
+    Args:
+        environment: whose rounds are summed up.
+    """
+
+    _sums: Tensor  # [5] regret so far; regret, reward and rows since the last record; questions so far
+    _asked: Tensor  # [K] how often each key-term was asked
+    _counted: Tensor  # [] events of a log that counted, in the order of round and row
+    _clicks: Tensor  # [W] clicks in each WINDOW of them; empty unless a log is replayed
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__()
+        device = environment.catalogue.arm_features.device
+        self._processes = environment.processes
+        own = torch.tensor(environment.num_users, device=device)
+        self.num_users = int(self._processes.sum(own))
+        self.register_buffer("_sums", torch.zeros(5, dtype=torch.float64, device=device))
+        asked = torch.zeros(environment.catalogue.num_terms, dtype=torch.int64, device=device)
+        self.register_buffer("_asked", asked)
+        log = environment.logged()
+        events = 0 if log is None else log.events
+        self.register_buffer("_counted", torch.zeros((), dtype=torch.int64, device=device))
+        clicks = torch.zeros(-(-events // WINDOW), dtype=torch.float64, device=device)
+        self.register_buffer("_clicks", clicks)
+
+    def add(self, played: Round) -> None:
+        """Count one round."""
+        outcome = played.outcome
+        reward = rows_of(outcome.reward, outcome.rows)
+        regret = torch.zeros_like(reward) if outcome.regret is None else rows_of(outcome.regret, outcome.rows)
+        rows = torch.ones_like(reward)
+        # A policy that was told to skip bad feedback skips it here too; on a GPU looking would wait for it.
+        if reward.device.type != "cpu" or not all_finite(reward):
+            rows = reward.isfinite().to(reward)
+            reward = reward.where(rows > 0, 0)
+        sums = torch.stack((regret, regret, reward, rows)).sum(1, dtype=torch.float64)
+        self._sums[:4].add_(sums)
+        if len(self._clicks):
+            place = self._counted + torch.arange(len(reward), device=reward.device)
+            self._clicks.index_add_(0, place // WINDOW, reward.double())
+            self._counted += len(reward)
+        for question, _ in played.dialogue:
+            self._sums[4] += len(question)
+            if question.terms is not None:
+                self._asked += torch.bincount(question.terms, minlength=len(self._asked))
+
+    def read(self, number: int, played: Round, policy: Bandit, environment: Environment) -> Record:
+        """The record of round `number`, which was `played` last."""
+        off, predicted = _theta_error(policy, environment), _prediction_error(played, policy, environment)
+        errors = [torch.zeros_like(self._sums[:2]) if error is None else error for error in (off, predicted)]
+        sums = self._processes.sum(torch.cat((self._sums, *errors)))
+        total, regret, reward, rows, questions, distance, users, square, candidates = sums.tolist()
+        self._sums[1:4] = 0
+        rows = max(rows, 1)
+        concentration = self._concentration()
+        counted, ctr, clicked = self._click_through()
+        details = policy.diagnostics(played.context) | concentration | clicked
+        if policy.bad_feedback == "skip":
+            details["feedback/skipped"] = policy.skipped
+        return Record(
+            round=number,
+            cumulative_regret=None if played.outcome.regret is None else total / self.num_users,
+            regret=None if played.outcome.regret is None else regret / rows,
+            reward=reward / rows,
+            theta_error=distance / users if users else None,
+            prediction_error=sqrt(square / candidates) if candidates else None,
+            questions=questions / self.num_users,
+            effective_terms=float(concentration["questions/effective_terms"]) if concentration else None,
+            counted=counted,
+            ctr=ctr,
+            details={tag: value.clone() for tag, value in details.items()},  # the state goes on changing
+        )
+
+    def windows(self) -> list[float]:
+        """Click-through rate of every full window of counted events."""
+        full = int(self._counted) // WINDOW
+        rates: list[float] = (self._clicks[:full] / WINDOW).tolist()
+        return rates
+
+    def _click_through(self) -> tuple[int | None, float | None, dict[str, Tensor]]:
+        """Counted events and their click-through rate so far, and both as tagged numbers."""
+        if not len(self._clicks):
+            return None, None, {}
+        counted = int(self._counted)
+        tagged = {"ctr/counted": self._counted}
+        if not counted:
+            return counted, None, tagged
+        rate = self._clicks.sum() / counted
+        tagged["ctr/cumulative"] = rate
+        if counted >= WINDOW:
+            tagged["ctr/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
+        return counted, float(rate), tagged
+
+    def _concentration(self) -> dict[str, Tensor]:
+        """Which key-terms were asked, and how concentrated the questions are on few of them."""
+        asked = self._processes.sum(self._asked)
+        if not len(asked) or not bool(asked.any()):
+            return {}
+        share = asked.double() / asked.sum()
+        entropy = -torch.special.xlogy(share, share).sum()
+        return {
+            "questions/distinct_terms": (share > 0).sum(),
+            "questions/effective_terms": entropy.exp(),
+            "questions/top10_share": share.topk(min(10, len(share))).values.sum(),
+            "questions/times_asked": asked,
+        }
+
+
+def _theta_error(policy: Bandit, environment: Environment) -> Tensor | None:
+    """[2] sum over users of the distance between estimate and truth, and the number of users."""
+    estimate, truth = policy.coefficients(), environment.preferences()
+    if estimate is None or truth is None or estimate.shape != truth.shape:
+        return None  # a model on more or other features has no counterpart of theta_*
+    return _sum_and_number((estimate - truth).norm(dim=1))
+
+
+def _prediction_error(played: Round, policy: Bandit, environment: Environment) -> Tensor | None:
+    """[2] sum over the candidates of the squared error, and the number of candidates."""
+    predicted, expected = policy.predict(played.context), environment.expected(played.context)
+    if predicted is None or expected is None:
+        return None
+    return _sum_and_number((predicted - expected).square())
+
+
+def _sum_and_number(values: Tensor) -> Tensor:
+    total = values.sum(dtype=torch.float64)
+    return torch.stack((total, torch.full_like(total, values.numel())))

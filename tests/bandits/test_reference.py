@@ -1,0 +1,223 @@
+"""Every policy equals the plain NumPy reference, decision by decision."""
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+
+import conbandit_torch
+from conbandit_torch import (
+    ArmCon,
+    ArmConversationMixin,
+    Bandit,
+    BarycentricSpanner,
+    CoFineUCB,
+    ConCoFineUCB,
+    ConLinUCB,
+    ConLinUCBBS,
+    ConLinUCBMCR,
+    ConLinUCBUCB,
+    ConThompson,
+    ConUCB,
+    ConversationMixin,
+    EpsilonGreedy,
+    Greedy,
+    LinearBandit,
+    LinearSchedule,
+    LinThompson,
+    LinUCB,
+    LogSchedule,
+    Random,
+    Schedule,
+    VarLCR,
+    VarMRC,
+    VarRS,
+    play_round,
+)
+from conbandit_torch.conversation.spanner import spanner
+from tests.bandits import test_hidden
+from tests.conftest import ALGEBRA, small_world, weights
+from tests.reference import linear, others
+
+
+class Fractional(Schedule):
+    """A user's own schedule, not a whole number and so floored."""
+
+    def total(self, rounds):
+        return 0.4 * rounds
+
+
+class BareThompson(ConversationMixin, LinThompson):
+    pass
+
+
+class ArmThompson(ArmConversationMixin, LinThompson):
+    pass
+
+
+class ArmCoFineUCB(ArmConversationMixin, CoFineUCB):
+    pass
+
+
+class ArmEpsilon(ArmConversationMixin, EpsilonGreedy):
+    pass
+
+
+class Reference:
+    """A policy, its arguments, its kind of conversation, and its reference of (user's world, policy, W)."""
+
+    def __init__(self, policy, kind, make, **arguments):
+        self.policy, self.kind, self.make, self.arguments = policy, kind, make, arguments
+
+
+def plain(policy, kind="plain", **arguments):
+    return Reference(policy, kind, lambda u, p, W: linear.LinUCB(6, **arguments), **arguments)
+
+
+def two_levels(policy, rule):
+    arguments = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
+    return Reference(policy, "terms", lambda u, p, W: linear.ConUCB(u.X, W, rule, **arguments), **arguments)
+
+
+def one_level(policy, rule):
+    arguments = {"ridge": 0.8, "alpha": 0.4}
+    make = lambda u, p, W: linear.ConLinUCB(u.X, W, rule, **arguments)  # noqa: E731
+    return Reference(policy, "terms", make, **arguments)
+
+
+def drawing(policy, reference, kind="plain", **arguments):
+    return Reference(policy, kind, lambda u, p, W: reference(6, u.draw, **arguments), **arguments)
+
+
+def thompson(policy, **term_scale):
+    arguments = {"scale": 0.4, "mix": 0.7, "term_ridge": 0.6}
+    make = lambda u, p, W: others.ConThompson(u.X, W, u.draw, term_scale=0.9, **arguments)  # noqa: E731
+    return Reference(policy, "terms", make, **arguments, **term_scale)
+
+
+def coarse(policy, kind, **projection):
+    def make(u, p, W):
+        level = others.Coarse(p.projection.numpy(), ridge=0.7, alpha=0.35)
+        return others.CoFineUCB(6, level, ridge=0.8, alpha=0.4)
+
+    arguments = {"ridge": 0.8, "alpha": 0.4, "coarse_ridge": 0.7, "coarse_alpha": 0.35}
+    return Reference(policy, kind, make, **arguments, **projection)
+
+
+def coarse_two_levels():
+    def make(u, p, W):
+        level = others.Coarse(p.projection.numpy(), ridge=0.7, alpha=0.35)
+        return others.ConCoFineUCB(u.X, W, level, **arguments)
+
+    arguments = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
+    more = {"coarse_dim": 2, "coarse_ridge": 0.7, "coarse_alpha": 0.35}
+    return Reference(ConCoFineUCB, "terms", make, **arguments, **more)
+
+
+POLICIES = {
+    "Random": drawing(Random, others.Random),
+    "LinUCB": plain(LinUCB, ridge=0.8, alpha=0.4),
+    "LinearBandit": plain(LinearBandit, ridge=0.8, alpha=0.4),
+    "ArmCon": plain(ArmCon, "arms", ridge=0.8, alpha=0.4),
+    "ConUCB": two_levels(ConUCB, "optimal"),
+    "ConversationMixin": two_levels(ConversationMixin, "optimal"),
+    "VarRS": two_levels(VarRS, "random"),
+    "VarMRC": two_levels(VarMRC, "max_related_confidence"),
+    "VarLCR": two_levels(VarLCR, "largest_confidence_reduction"),
+    "ConLinUCB": one_level(ConLinUCB, "optimal"),
+    "ConLinUCB-MCR": one_level(ConLinUCBMCR, "max_confidence_radius"),
+    "ConLinUCB-UCB": one_level(ConLinUCBUCB, "upper_confidence"),
+    "ConLinUCB-BS": one_level(ConLinUCBBS, "random"),
+    "Greedy": drawing(Greedy, others.Greedy, ridge=0.8),
+    "EpsilonGreedy": drawing(EpsilonGreedy, others.EpsilonGreedy, epsilon=0.3, ridge=0.8),
+    "ArmEpsilon": drawing(ArmEpsilon, others.EpsilonGreedy, "arms", epsilon=0.3, ridge=0.8),
+    "LinThompson": drawing(LinThompson, others.LinThompson, scale=0.4, ridge=0.8),
+    "ArmThompson": drawing(ArmThompson, others.LinThompson, "arms", scale=0.4, ridge=0.8),
+    "ConThompson": thompson(ConThompson, term_scale=0.9),
+    "the bare mixin on LinThompson": thompson(BareThompson, term_alpha=0.9),
+    "CoFineUCB": coarse(CoFineUCB, "plain", coarse_dim=2),
+    "CoFineUCB, P given": coarse(
+        CoFineUCB, "plain", projection=torch.linspace(-1, 2, 18).view(6, 3).sin().double()
+    ),
+    "ArmCoFineUCB": coarse(ArmCoFineUCB, "arms", coarse_dim=2),
+    "ConCoFineUCB": coarse_two_levels(),
+}
+SCHEDULES = {
+    "log": (LogSchedule(5), lambda t: 5 * np.floor(np.log(t))),
+    "linear": (LinearSchedule(2, every=4), lambda t: 2 * np.floor(t / 4)),
+    "own": (Fractional(), lambda t: 0.4 * t),
+}
+CASES = [(n, s) for n, r in POLICIES.items() for s in SCHEDULES if r.kind != "plain" or s == "log"]
+
+
+def test_every_exported_policy_has_a_reference():
+    compared = {reference.policy for reference in POLICIES.values()}
+    compared |= {policy for policy, *_ in test_hidden.POLICIES.values()}
+    exported = (getattr(conbandit_torch, name) for name in conbandit_torch.__all__)
+    policies = {c for c in exported if inspect.isclass(c) and issubclass(c, Bandit)}
+    assert policies - compared == {Bandit, ArmConversationMixin}  # which are abstract
+
+
+class OneUser:
+    """The environment as one user meets it, in NumPy, and the policy's own draws for the round played."""
+
+    def __init__(self, environment, policy, user):
+        self.environment, self.policy, self.user = environment, policy, user
+        self.X = environment.catalogue.arm_features.numpy()
+        self.theta = environment.theta[user].numpy()
+
+    def round(self, t):
+        self.t = t
+        at = torch.tensor([self.user]), torch.tensor([t])
+        drawn = (self.environment.pools, self.environment.arm_noise, self.environment.term_noise)
+        arms, arm_noise, term_noise = (draw(*at)[0].numpy() for draw in drawn)
+        return arms, arm_noise, term_noise
+
+    def random_term(self, question):
+        """Uniform over all key-terms, or over the spanner."""
+        at = torch.tensor([self.user]), torch.tensor([question])
+        terms = self.environment.catalogue.term_features
+        over_spanner = isinstance(self.policy.select, BarycentricSpanner)
+        members = spanner(terms) if over_spanner else torch.arange(len(terms))
+        return int(members[self.policy.stream("term").integers(*at, 1, len(members))])
+
+    def draw(self, kind, purpose, count):
+        at = torch.tensor([self.user]), torch.tensor([self.t])
+        return getattr(self.policy.stream(purpose), kind)(*at, count)[0].numpy()
+
+
+@pytest.mark.parametrize(("name", "schedule"), CASES)
+@pytest.mark.parametrize("present", [None, 1, 4], ids=["everyone", "one a round", "some absent"])
+def test_policy_equals_reference(name, schedule, present):
+    case = POLICIES[name]
+    part, b = SCHEDULES[schedule]
+    environment = small_world(users=6, users_per_round=present)
+    extra = {} if case.kind == "plain" else {"schedule": part}
+    policy = case.policy(environment.catalogue, 6, **case.arguments, **extra, seed=5)
+    shown, asked = ([[] for _ in range(6)] for _ in range(2))
+    waves = set()
+    for _ in range({None: 25, 1: 90, 4: 40}[present]):
+        played = play_round(policy, environment)
+        users, arms = played.context.users, played.context.arms
+        for user, arm in zip(users.tolist(), played.arm_ids.tolist(), strict=True):
+            shown[user].append(arm)
+        for question, _ in played.dialogue:
+            rows = torch.arange(len(users))[question.rows]
+            things = question.terms if case.kind == "terms" else arms[rows, question.positions]
+            for user, thing in zip(users[rows].tolist(), things.tolist(), strict=True):
+                asked[user].append(thing)
+            waves.add(len(rows) == len(users))
+    if present == 4 and case.kind != "plain":
+        assert False in waves  # rounds in which only some of those present were asked
+    for user in range(6):
+        world = OneUser(environment, policy, user)
+        reference = case.make(world, policy, weights(environment.catalogue))
+        rounds = int(policy.rounds[user])
+        assert rounds > 5
+        expected_shown, expected_asked, thetas = linear.play(case.kind, reference, world, rounds, b)
+        assert shown[user] == [int(a) for a in expected_shown]
+        assert asked[user] == [int(k) for k in expected_asked]
+        assert (case.kind == "plain") == (not asked[user])
+        if policy.coefficients() is not None:  # the mean of a sampling policy, no sample
+            np.testing.assert_allclose(policy.coefficients()[user], thetas[-1], **ALGEBRA)

@@ -1,0 +1,234 @@
+"""Reading results back: curves, reports, figures."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from conbandit_torch.commands.main import main
+from conbandit_torch.configuration.errors import ConfigError
+from conbandit_torch.results.plots import _relative, draw_all, style
+from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
+from conbandit_torch.results.report import _holm, compare
+from tests.commands.test_cli import rows
+from tests.configuration.test_config import GOOD, write
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    config = write(folder, GOOD | {"seeds": "0-3", "log_every": 4})
+    assert main(["run", str(config), "--out", str(folder / "out")]) == 0
+    return folder / "out"
+
+
+@pytest.fixture
+def results(finished, tmp_path):
+    """A copy that a test may spoil."""
+    return shutil.copytree(finished, tmp_path / "out")
+
+
+def made_up(**regrets):
+    """Results with the given final regrets, one a seed."""
+    return {
+        name: PolicyResults(
+            seeds=list(range(len(values))),
+            rows=[{"seconds": 2.0} for _ in values],
+            rounds=np.array([10, 20]),
+            metrics={
+                "cumulative_regret": np.array([[0.0, value] for value in values]),
+                "theta_error": np.full((len(values), 2), np.nan),
+                "questions": np.full((len(values), 2), 3.0),
+            },
+            num_users=5,
+        )
+        for name, values in regrets.items()
+    }
+
+
+def test_results_are_read_as_they_were_written(finished):
+    results = read_results(finished)
+    assert list(results) == ["Lin", "Con"]
+    for name, own in results.items():
+        assert own.seeds == [0, 1, 2, 3] and own.rounds.tolist() == [4, 8, 12] and own.num_users == 4
+        table = rows(finished / name / "seed2" / "metrics.csv")
+        np.testing.assert_array_equal(
+            own.metrics["cumulative_regret"][2], [float(row["cumulative_regret"]) for row in table]
+        )
+
+
+def test_intervals_are_t_intervals():
+    values = np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]])
+    mean, half = intervals(values)
+    low, high = stats.t.interval(0.95, 2, loc=values[:, 0].mean(), scale=stats.sem(values[:, 0]))
+    np.testing.assert_allclose([mean[0] - half[0], mean[0] + half[0]], [low, high], rtol=1e-12)
+    assert half[1] == 0
+    assert np.isnan(intervals(values[:1])[1]).all()
+
+
+def test_curves_hold_means_and_intervals_of_every_round(finished):
+    table = rows(finished / "curves.csv")
+    assert [(row["policy"], row["round"], row["seeds"]) for row in table[:3]] == [
+        ("Lin", "4", "4"), ("Lin", "8", "4"), ("Lin", "12", "4"),
+    ]  # fmt: skip
+    final = [
+        float(row["cumulative_regret"]) for row in rows(finished / "summary.csv") if row["policy"] == "Con"
+    ]
+    mean, half = intervals(np.array(final))
+    last = table[-1]
+    assert float(last["cumulative_regret"]) == pytest.approx(mean, rel=1e-8)
+    assert float(last["cumulative_regret_low"]) == pytest.approx(mean - half, rel=1e-8)
+    assert float(last["cumulative_regret_high"]) == pytest.approx(mean + half, rel=1e-8)
+
+
+def test_tensorboard_has_one_run_a_policy_with_bands(finished):
+    curves = rows(finished / "curves.csv")
+    for name in ("Lin", "Con"):
+        events = EventAccumulator(str(finished / "aggregate" / name)).Reload()
+        for end, column in (("mean", ""), ("low", "_low"), ("high", "_high")):
+            points = events.Scalars(f"over_seeds/cumulative_regret_{end}")
+            expected = [float(row[f"cumulative_regret{column}"]) for row in curves if row["policy"] == name]
+            assert [point.step for point in points] == [4, 8, 12]
+            np.testing.assert_allclose([point.value for point in points], expected, rtol=1e-6)
+    first = EventAccumulator(str(finished / "aggregate" / "Lin")).Reload()
+    layout = first.Tensors("custom_scalars__config__")[0].tensor_proto.string_val[0]
+    assert b"over_seeds/cumulative_regret_low" in layout
+
+
+def test_paired_tests_see_what_unpaired_intervals_hide():
+    """Seeds differ by far more than the policies do, but always in the same direction."""
+    base = np.array([10.0, 30.0, 50.0, 70.0, 90.0])
+    report = compare(made_up(A=base, B=base - [1.0, 1.1, 0.9, 1.0, 1.05]))
+    assert report.order == "Order by regret: B < A"
+    line = report.lines[0]
+    assert line[0] == "B" and line[4].startswith("1.01 ± ") and line[5] == "< 0.001"
+
+
+def test_orders_are_claimed_only_where_seeds_support_them():
+    base = np.array([50.0, 52.0, 51.0, 53.0, 49.0, 50.5])
+    report = compare(made_up(A=base + 5, B=base + np.array([1.0, -1.2, 0.8, -1.0, 1.1, -0.9]), C=base), "A")
+    assert report.order == "Order by regret: B ~ C < A"
+
+
+def test_a_policy_without_a_number_is_last_and_hides_nothing():
+    base = np.array([50.0, 52.0, 51.0, 53.0, 49.0])
+    lost = np.array([1.0, np.nan, 1.0, 1.0, 1.0])
+    report = compare(made_up(A=base, N=lost, B=base - [5, 5.1, 5, 4.9, 5]), "A")
+    assert report.order == "Order by regret: B < A ~ N"
+    assert report.lines[-1][:6] == ["N", "5", "-", "-", "-", "-"]
+
+
+def test_a_policy_without_a_full_window_is_left_out_of_the_curves_and_no_other(tmp_path):
+    results = {}
+    for name, windows in {
+        "Lin": [[0.2, 0.0], [0.2, 0.3]],
+        "Con": [[0.4, 0.5], [0.3, 0.6]],
+        "Few": [[], []],
+    }.items():
+        ctr = np.array(windows).reshape(2, -1)
+        own = made_up(**{name: [1.0, 2.0]})[name]
+        metrics = own.metrics | {"ctr": own.metrics["cumulative_regret"]}
+        results[name] = replace(own, metrics=metrics, clicks=Clicks(ctr, 500, np.array([0.1, 0.1])))
+    names = [path.name for path in draw_all(results, tmp_path, "Lin") if path.suffix == ".png"]
+    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png"]
+    assert len(draw_all(results, tmp_path, "Few")) == 4  # nothing can be drawn relative to Few
+    ratio = _relative(results["Con"], results["Con"].clicks.ctr, results["Lin"], results["Lin"].clicks.ctr)
+    np.testing.assert_allclose(ratio, [[2, np.nan], [1.5, 2]])
+    with pytest.raises(ConfigError, match="--baseline Lon: there is no such policy"):
+        draw_all(results, tmp_path, "Lon")
+
+
+def test_holms_correction_by_hand():
+    corrected = _holm({("a", "b"): 0.01, ("a", "c"): 0.04, ("b", "c"): 0.03, ("c", "d"): float("nan")})
+    assert corrected["a", "b"] == pytest.approx(0.03)
+    assert corrected["b", "c"] == pytest.approx(0.06)
+    assert corrected["a", "c"] == pytest.approx(0.06)  # never below a smaller p's
+    assert np.isnan(corrected["c", "d"])
+
+
+def test_a_single_seed_gets_no_interval_and_no_test_and_says_so():
+    report = compare(made_up(A=[3.0], B=[2.0]))
+    assert [line[2] for line in report.lines] == ["2.00", "3.00"]
+    assert "Only one seed, hence no interval and no test: A, B." in report.notes
+    assert report.order == "Order by regret: B ~ A"
+
+
+def test_report_is_shown_and_written(results, capsys):
+    assert main(["report", str(results), "--baseline", "Con"]) == 0
+    text = capsys.readouterr().out
+    assert "Order by regret: " in text and "us per" in text
+    written = (results / "report.md").read_text()
+    assert written.startswith("# Report\n\n| policy | seeds | regret | of Con | less than Con |")
+    assert max(len(line) for line in text.splitlines() if line.startswith(("┃", "│"))) <= 80
+
+
+def test_figures_are_drawn(results):
+    assert main(["plot", str(results)]) == 0
+    names = sorted(path.name for path in (results / "plots").iterdir())
+    assert names == [
+        "final_regret.pdf", "final_regret.png", "regret.pdf", "regret.png", "theta_error.pdf", "theta_error.png",
+    ]  # fmt: skip
+    for path in (results / "plots").iterdir():
+        assert path.read_bytes()[:4] in (b"%PDF", b"\x89PNG")
+
+
+def test_without_matplotlib_plot_says_what_to_install(results, capsys, monkeypatch):
+    monkeypatch.setattr("conbandit_torch.commands.main.find_spec", lambda name: None)
+    assert main(["plot", str(results)]) == 2
+    assert "conbandit plot needs matplotlib: pip install matplotlib" in capsys.readouterr().err
+
+
+def test_a_policy_looks_the_same_everywhere_and_like_no_other():
+    published = ["LinUCB", "ConUCB", "Arm-Con", "Var-RS", "Var-MRC", "Var-LCR", "hLinUCB", "Random"]
+    looks = [
+        (style(name)["color"], str(style(name)["linestyle"]), style(name)["marker"]) for name in published
+    ]
+    for part in zip(*looks, strict=True):
+        assert len(set(part)) == len(published)  # each of colour, line and marker tells them apart
+    assert style("hConUCB") == style("ConUCB") and style("HVarLCR") == style("Var-LCR")
+    assert style("mine") == style("mine") != style("yours")
+
+
+@pytest.mark.parametrize("command", ["report", "plot"])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda out: shutil.rmtree(out), "no such folder"),
+        (lambda out: [path.unlink() for path in out.rglob("result.json")], "holds no finished runs"),
+        (
+            lambda out: (out / "Con" / "seed1" / "metrics.csv").write_text("round,cumulative_regret\n4,1\n"),
+            "a half-written file?",
+        ),
+        (
+            lambda out: (out / "Con" / "seed0" / "config.yaml").write_text("rounds: 99\nlog_every: 4\n"),
+            "differs from",
+        ),
+    ],
+)
+def test_folders_that_cannot_be_compared_are_refused(results, capsys, command, spoil, message):
+    spoil(results)
+    assert main([command, str(results)]) == 2
+    assert message in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_unfinished_runs_are_left_out(results):
+    (results / "Con" / "seed3" / "result.json").unlink()
+    own = read_results(results)
+    assert own["Con"].seeds == [0, 1, 2] and own["Lin"].seeds == [0, 1, 2, 3]
+    assert "different seeds" in compare(own).notes
+
+
+def test_an_unknown_baseline_is_named(results, capsys):
+    assert main(["report", str(results), "--baseline", "Kon"]) == 2
+    assert (
+        "--baseline Kon: there is no such policy (did you mean 'Con'?); valid: Lin, Con"
+        in capsys.readouterr().err
+    )
+
+
+def test_results_keep_the_number_of_users(finished):
+    assert json.loads((finished / "Con" / "seed0" / "result.json").read_text())["users"] == 4

@@ -1,0 +1,73 @@
+"""Calls side by side: in processes and on Ray, and what a call that kills its process costs."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from conbandit_torch.running.workers import Crashed, stream
+
+
+def square(number):
+    return number * number
+
+
+def square_or_die(number):
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def slow_square(number):
+    time.sleep(0.1)
+    return number * number
+
+
+def fail(number):
+    raise LookupError(f"no {number}")
+
+
+WAYS = [(1, "local"), (2, "local"), (2, "ray")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stop_ray():
+    yield
+    import ray
+
+    ray.shutdown()
+
+
+@pytest.mark.parametrize(("jobs", "backend"), WAYS)
+def test_every_item_comes_back_once_with_its_result(jobs, backend):
+    assert sorted(stream(square, range(7), jobs, backend)) == [(n, n * n) for n in range(7)]
+
+
+@pytest.mark.parametrize(("jobs", "backend"), WAYS[1:])
+def test_a_call_that_kills_its_process_costs_no_other_call(jobs, backend):
+    results = dict(stream(square_or_die, range(7), jobs, backend))
+    assert isinstance(results.pop(3), Crashed)
+    assert results == {n: n * n for n in range(7) if n != 3}
+
+
+@pytest.mark.parametrize(("jobs", "backend"), WAYS)
+def test_items_are_taken_only_when_there_is_room(jobs, backend):
+    taken, ahead = [], []
+
+    def items():
+        for n in range(8):
+            taken.append(n)
+            yield n
+
+    for done, _ in enumerate(stream(slow_square, items(), jobs, backend)):
+        ahead.append(len(taken) - done)
+    assert taken == list(range(8))
+    # Those that run, and one or two that have finished or started since.
+    assert max(ahead) <= 2 * jobs + 1
+
+
+@pytest.mark.parametrize(("jobs", "backend"), WAYS)
+def test_the_functions_own_error_is_raised(jobs, backend):
+    with pytest.raises(LookupError, match="no 0"):
+        list(stream(fail, [0], jobs, backend))
