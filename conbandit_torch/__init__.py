@@ -9,6 +9,7 @@ from conbandit_torch.bandits.linucb import LinUCB
 from conbandit_torch.bandits.thompson import LinThompson
 from conbandit_torch.bandits.uniform import Random
 from conbandit_torch.callbacks.base import Callback
+from conbandit_torch.conversation.asking import ArmConversationMixin
 from conbandit_torch.conversation.concofineucb import ConCoFineUCB
 from conbandit_torch.conversation.conlinucb import (
     ConLinUCB,
@@ -19,18 +20,20 @@ from conbandit_torch.conversation.conlinucb import (
 )
 from conbandit_torch.conversation.conthompson import ConThompson
 from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
-from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
 from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
-from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
+from conbandit_torch.conversation.key_terms import KeyTermMixin
+from conbandit_torch.conversation.one_level import OneLevelMixin
+from conbandit_torch.conversation.record import Asking
 from conbandit_torch.conversation.regret_bound import regret_bound
-from conbandit_torch.conversation.schedule import (
+from conbandit_torch.conversation.schedules import (
     LinearSchedule,
     LogSchedule,
     NoConversation,
     Schedule,
     WhileUncertain,
 )
-from conbandit_torch.conversation.selection import (
+from conbandit_torch.conversation.spanner import BarycentricSpanner
+from conbandit_torch.conversation.term_rules import (
     LargestConfidenceReduction,
     MaxConfidenceRadius,
     MaxRelatedConfidence,
@@ -39,12 +42,13 @@ from conbandit_torch.conversation.selection import (
     Selection,
     UpperConfidenceTerm,
 )
-from conbandit_torch.conversation.spanner import BarycentricSpanner
+from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.questions import Question
+from conbandit_torch.core.decisions import OpenDecisions
+from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.core.rounds import Outcome, Round
+from conbandit_torch.core.rounds import Feedback, Outcome, Round
 from conbandit_torch.datasets.base import DataError, Prepared, Reader
 from conbandit_torch.datasets.prepare import prepare
 from conbandit_torch.datasets.readers.lastfm import LastFM
@@ -53,6 +57,7 @@ from conbandit_torch.datasets.readers.movielens import MovieLens
 from conbandit_torch.datasets.readers.table import Table
 from conbandit_torch.datasets.readers.yelp import Yelp
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
 from conbandit_torch.environments.ratings import Ratings
 from conbandit_torch.environments.recorded import Recorded
 from conbandit_torch.environments.replay.generated import GeneratedLog
@@ -60,17 +65,25 @@ from conbandit_torch.environments.replay.protocol import Replay
 from conbandit_torch.environments.synthetic import Synthetic
 from conbandit_torch.loop import Simulation, play_round
 from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
+from conbandit_torch.models.hidden import Hidden
+from conbandit_torch.models.history import Observations, Refit
+from conbandit_torch.models.levels import Level
+from conbandit_torch.models.representation import Observed, Representation
 from conbandit_torch.models.ridge import RidgeRegression
 
 __all__ = [
     "MIND",
+    "Answer",
     "ArmCon",
     "ArmConversationMixin",
+    "Arms",
+    "Asking",
     "Bandit",
     "BarycentricSpanner",
     "Callback",
     "Catalogue",
     "CoFineUCB",
+    "Comparison",
     "ConCoFineUCB",
     "ConLinUCB",
     "ConLinUCBBS",
@@ -82,10 +95,13 @@ __all__ = [
     "Context",
     "ConversationMixin",
     "DataError",
+    "Delay",
     "Environment",
     "EpsilonGreedy",
-    "Estimator",
+    "Feedback",
+    "FixedDelay",
     "GeneratedLog",
+    "GeometricDelay",
     "Greedy",
     "HArmCon",
     "HConLinUCB",
@@ -94,10 +110,13 @@ __all__ = [
     "HVarLCR",
     "HVarMRC",
     "HVarRS",
+    "Hidden",
+    "KeyTermMixin",
     "LargestConfidenceReduction",
     "LastFM",
     "Lemma1",
     "Lemma3",
+    "Level",
     "LinThompson",
     "LinUCB",
     "LinearBandit",
@@ -107,7 +126,10 @@ __all__ = [
     "MaxRelatedConfidence",
     "MovieLens",
     "NoConversation",
-    "OneLevel",
+    "Observations",
+    "Observed",
+    "OneLevelMixin",
+    "OpenDecisions",
     "OptimalTerm",
     "Outcome",
     "Prepared",
@@ -117,7 +139,9 @@ __all__ = [
     "Ratings",
     "Reader",
     "Recorded",
+    "Refit",
     "Replay",
+    "Representation",
     "RidgeRegression",
     "Round",
     "Schedule",
@@ -126,7 +150,7 @@ __all__ = [
     "Stream",
     "Synthetic",
     "Table",
-    "TwoLevels",
+    "Terms",
     "UpperConfidenceTerm",
     "VarLCR",
     "VarMRC",

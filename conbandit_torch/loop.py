@@ -11,10 +11,10 @@ from typing import Literal, get_args
 import torch
 from torch import nn
 
-from conbandit_torch.bandits.base import BadFeedback, Bandit
+from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback, StoppedError
-from conbandit_torch.core.blocks import rows_of
 from conbandit_torch.core.rounds import Round
+from conbandit_torch.core.screen import STRICT, BadFeedback, Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
 from conbandit_torch.running.metrics import Metrics, Record, records_from_tensor, records_to_tensor
@@ -22,18 +22,18 @@ from conbandit_torch.running.metrics import Metrics, Record, records_from_tensor
 _log = logging.getLogger(__name__)
 
 
-def play_round(policy: Bandit, environment: Environment) -> Round:
-    """Ask, show, learn: one round of all users that are here."""
-    context = environment.observe()
+def play_round(policy: Bandit, environment: Environment, screen: Screen = STRICT) -> Round:
+    """Ask, show, learn: one round of all users that are here. The screen lets only finite feedback pass."""
+    context = environment.observe()  # who is here, at which of their rounds, which arms
     dialogue = []
     while (question := policy.ask(context)) is not None:
-        answer = environment.answer(context, question)  # [Q]
+        answer = screen.answer(context, question, environment.answer(context, question))
         policy.listen(context, question, answer)
         dialogue.append((question, answer))
     arm = policy.choose(context)  # [B]
-    outcome = environment.pull(context, arm)
-    seen = outcome.rows  # all rows, except when replaying a log
-    policy.update(context.take(seen), rows_of(arm, seen), rows_of(outcome.reward, seen))
+    outcome = screen.outcome(environment.pull(context, arm))
+    for feedback in outcome.feedback:  # this round's, or of earlier ones where rewards are late
+        policy.update(feedback.context, feedback.arm, feedback.reward)
     return Round(context, dialogue, arm, outcome)
 
 
@@ -112,8 +112,8 @@ class Simulation:
         self.callbacks = tuple(callbacks)
         from lightning.fabric import Fabric  # takes seconds to import, and only a run needs it
 
-        self.processes, policy.first_user = environment.processes, environment.first_user
-        policy.processes = self.processes
+        self.processes = environment.processes
+        policy.share(self.processes)
         self.fabric = self.processes.fabric or Fabric(accelerator=accelerator, devices=1, precision=precision)
         dtype = torch.float64 if precision == "64-true" else torch.float32
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
@@ -121,11 +121,12 @@ class Simulation:
             raise ValueError(
                 f"some of the catalogue's features are too large for {dtype}: scale them, or use 64-true"
             )
-        policy.bad_feedback = bad_feedback
         self.fabric.to_device(self.environment)
         self.fabric.to_device(self.policy)
         self.environment.reset()
-        self.metrics = Metrics(self.environment)
+        self.screen = Screen(bad_feedback)
+        self.fabric.to_device(self.screen)
+        self.metrics = Metrics(self.environment, self.screen)
         self.round = 0
         self.records: list[Record] = []
         self._stopping = self._started = False
@@ -166,7 +167,7 @@ class Simulation:
         self.round, self.records = state.round, records
 
     def _stateful(self) -> dict[str, nn.Module]:
-        return {"policy": self.policy, "environment": self.environment, "metrics": self.metrics}
+        return {name: getattr(self, name) for name in ("policy", "environment", "metrics", "screen")}
 
     @torch.no_grad()
     def run(self) -> list[Record]:
@@ -191,7 +192,7 @@ class Simulation:
             callback.on_start(self)
         start = time.perf_counter() - (self.records[-1].seconds if self.records else 0.0)
         while self.round < self.rounds:
-            played = play_round(self.policy, self.environment)
+            played = play_round(self.policy, self.environment, self.screen)
             self.round += 1
             self.metrics.add(played)
             if self.round % self.log_every == 0 or self.round == self.rounds:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
-from conbandit_torch.bandits.base import BadFeedback, Bandit
+from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.errors import (
     ConfigError,
@@ -24,6 +24,7 @@ from conbandit_torch.configuration.errors import (
     first,
 )
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
+from conbandit_torch.core.screen import BadFeedback
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.loop import Precision
 from conbandit_torch.running.plan import Experiment, IfLoggerFails

@@ -11,7 +11,7 @@ from torch import Tensor
 def expect_rows(name: str, tensor: Tensor, rows: int) -> None:
     """Refuse a tensor that does not hold one value for each of so many rows."""
     if tensor.shape != (rows,):
-        raise ValueError(f"{name} must be [{rows}], one value a row, got shape {list(tensor.shape)}")
+        raise ValueError(f"{name} must be [{rows}], one value per row, got shape {list(tensor.shape)}")
 
 
 def expect_tensor(

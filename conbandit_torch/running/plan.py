@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import yaml
 
-from conbandit_torch.bandits.base import BadFeedback
+from conbandit_torch.core.screen import BadFeedback
 from conbandit_torch.loop import Precision
 
 IfLoggerFails = Literal["stop", "continue"]

@@ -11,6 +11,7 @@ import torch
 
 from conbandit_torch import (
     ArmCon,
+    Arms,
     BarycentricSpanner,
     CoFineUCB,
     ConCoFineUCB,
@@ -60,11 +61,8 @@ def asked_in(played):
     """Every question of a round: users asked [Q], KEY_TERM or ARM, catalogue ids asked about [Q]."""
     context = played.context
     for question, _ in played.dialogue:
-        asked = context.take(question.rows)
-        if question.terms is not None:
-            yield asked.users, KEY_TERM, question.terms
-        else:
-            yield asked.users, ARM, asked.pick(question.positions).arms.squeeze(1)
+        kind = ARM if isinstance(question.about, Arms) else KEY_TERM
+        yield context.take(question.rows).users, kind, question.about.of
 
 
 def play(environment, policy, rounds=ROUNDS):
@@ -100,7 +98,9 @@ class Visited(Environment):
         order = [(first + 3 * place) % USERS for place in range(number)]
         away = {2 if now < 70 else None, 6 if 40 <= now < 120 else None}
         users = torch.tensor([user for user in order if user not in away] or [now % 2])
-        return Context(users, self.world.pools(users, self.world.rounds[users]), catalogue=self.catalogue)
+        clock = getattr(self.world, "counted", self.world.rounds)  # a replayed log counts what matched
+        arms = self.world.pools(users, self.world.rounds[users])
+        return Context(users, arms, rounds=clock[users], catalogue=self.catalogue)
 
     def answer(self, context, question):
         return self.world.answer(context, question)
@@ -179,13 +179,25 @@ def _usual_cases():
         yield _case("replayed, refit", replayed, policy, **uncertain, **REFIT)
 
 
+def _weighted(policy, ridge, weight):
+    """A policy whose regressions have another prior, as a conversation gives them; widths have the weight."""
+
+    def make(*args, **arguments):
+        made = policy(*args, **arguments)
+        made.arm_model.set_prior(ridge, weight)
+        return made
+
+    make.__name__ = policy.__name__
+    return make
+
+
 def _unusual_cases():
     two_levels = {"mix": 0.7, "term_ridge": 2.0}
     theory = {"alpha": Lemma1(0.1), "term_alpha": Lemma3(norm_bound=2.0)}
     learned = {"hidden_dim": 3, "hidden_alpha": 0.3, "hidden_ridge": 2.0, "init_scale": 0.1, "alpha": 0.4}
     yield _case("synthetic, Lemma1", synthetic, LinUCB, alpha=Lemma1(), ridge=2.0)
-    yield _case("replayed, weight", replayed, LinUCB, alpha=0.3, weight=0.7)
-    yield _case("synthetic, ridge", synthetic, Greedy, ridge=0.5, weight=2.0)
+    yield _case("replayed, weight", replayed, _weighted(LinUCB, 1.0, 0.7), alpha=0.3 / 0.7)
+    yield _case("synthetic, ridge", synthetic, _weighted(Greedy, 0.5, 2.0))
     yield _case("hidden, epsilon", hidden, EpsilonGreedy, epsilon=0.3, seed=5)
     yield _case("synthetic, scale", synthetic, LinThompson, scale=0.3, ridge=2.0, seed=5)
     yield _case(
