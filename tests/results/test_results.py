@@ -14,8 +14,8 @@ from conbandit_torch.configuration.errors import ConfigError
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
 from conbandit_torch.results.report import _holm, compare
-from tests.commands.test_cli import rows
-from tests.configuration.test_config import GOOD, write
+from tests.helpers.commands import rows
+from tests.helpers.configs import GOOD, write
 
 
 @pytest.fixture(scope="module")
