@@ -5,8 +5,9 @@ import torch
 import yaml
 
 from conbandit_torch import ConUCB, LogSchedule, Synthetic
-from conbandit_torch.configuration.errors import ConfigError
-from conbandit_torch.configuration.load import build_environment, build_policy, load, parse_seeds
+from conbandit_torch.configuration.build import build_environment, build_policy
+from conbandit_torch.configuration.load import load, parse_seeds
+from conbandit_torch.core.errors import ConfigError
 from tests.conftest import GOLDEN
 from tests.helpers.configs import GOOD, changed, write
 

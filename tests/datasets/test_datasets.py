@@ -10,8 +10,8 @@ import pytest
 
 from conbandit_torch import MIND, DataError, LastFM, MovieLens, Reader, Table, Yelp
 from conbandit_torch.commands.main import main
-from conbandit_torch.configuration.errors import ConfigError
-from conbandit_torch.configuration.load import build_part
+from conbandit_torch.configuration.build import build_part
+from conbandit_torch.core.errors import ConfigError
 from experiments.small_sources import small_sources
 from tests.helpers.data import real
 

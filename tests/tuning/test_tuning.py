@@ -8,8 +8,8 @@ import yaml
 from rich.console import Console
 
 from conbandit_torch.commands.main import main
-from conbandit_torch.configuration.errors import ConfigError
 from conbandit_torch.configuration.load import load, read
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.job import build
 from conbandit_torch.tuning.search_space import Tuning, at_the_edge, read_tunings
 from conbandit_torch.tuning.tune import finished, open_study, tune
