@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from conbandit_torch.callbacks.metrics_file import MetricsFile
-from conbandit_torch.configuration.errors import ConfigError, choices
+from conbandit_torch.core.errors import ConfigError, choices
 
 METRICS = tuple(name for name in MetricsFile.columns if name not in ("round", "seconds"))
 

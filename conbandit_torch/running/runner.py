@@ -24,8 +24,8 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from conbandit_torch.callbacks.progress import ProgressBar, progress_bars
-from conbandit_torch.configuration.errors import ConfigError
-from conbandit_torch.configuration.load import build_callbacks, build_environment, build_policy
+from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import at_once, write_at_once
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.results.aggregate import aggregate

@@ -17,8 +17,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 from conbandit_torch.callbacks.events import add_histogram
 from conbandit_torch.commands.main import main
-from tests.commands.test_cli import rows
-from tests.configuration.test_config import GOOD, write
+from tests.helpers.commands import rows
+from tests.helpers.configs import GOOD, write
 
 
 @pytest.fixture(scope="module")
