@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from torch import Tensor
 
+from conbandit_torch.core.arguments import name_misspelt_arguments
 from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows, highest
@@ -33,6 +35,10 @@ class Bandit(Rows, ABC):
 
     users_are_independent = True  # what one user does never changes another's model
     answer_level = 0  # the level that answers enter
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name_misspelt_arguments(cls)
 
     def __init__(self, catalogue: Catalogue, num_users: int, *, seed: int = 0) -> None:
         if num_users < 1:

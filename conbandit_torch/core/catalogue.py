@@ -175,7 +175,7 @@ class Catalogue(nn.Module):
         )
         return Catalogue(
             torch.cat((self.arm_features, arm_features.to(self.arm_features))),
-            torch.sparse_coo_tensor(edges, values, size),
+            torch.sparse_coo_tensor(edges, values, size, check_invariants=False),
             arm_names=(*self.arm_names, *names),
             term_names=(*self.term_names, *terms_named),
         )
