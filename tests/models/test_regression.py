@@ -314,24 +314,25 @@ def test_a_weight_of_1_is_no_weight():
         torch.testing.assert_close(weighted.state_dict()[name], value, **EXACT)
 
 
-WRONG = {
-    r"features must be \[2, 4\], got \[2, 5\]": ((2, D + 1), (2,), None),
-    r"features must be \[2, 4\], got \[1, 4\]": ((1, D), (2,), None),
-    r"features must be \[2, 4\], got \[4\]": ((D,), (2,), None),
-    r"targets must be \[2\], got \[1\]": ((2, D), (1,), None),
-    r"targets must be \[2\], got \[2, 1\]": ((2, D), (2, 1), None),
-    r"weight must be \[2\], got \[1\]": ((2, D), (2,), [1.0]),
-    r"weight must be \[2\], got \[\]": ((2, D), (2,), 1.0),
-    "weight must hold .*numbers of at least 0": ((2, D), (2,), [1.0, -0.1]),
-    "weight must hold .*numbers of at least.0": ((2, D), (2,), [float("nan"), 1.0]),
-    "weight must hold .*numbers of.at least 0": ((2, D), (2,), [1.0, float("inf")]),
-}
+WRONG = [
+    ((2, D + 1), (2,), None, r"features must be \[2, 4\], got \[2, 5\]"),
+    ((1, D), (2,), None, r"features must be \[2, 4\], got \[1, 4\]"),
+    ((D,), (2,), None, r"features must be \[2, 4\], got \[4\]"),
+    ((2, D), (1,), None, r"targets must be \[2\], got \[1\]"),
+    ((2, D), (2, 1), None, r"targets must be \[2\], got \[2, 1\]"),
+    ((2, D), (2,), [1.0], r"weight must be \[2\], got \[1\]"),
+    ((2, D), (2,), 1.0, r"weight must be \[2\], got \[\]"),
+    ((2, D), (2,), [1.0, -0.1], "weight must hold .*numbers of at least 0"),
+    ((2, D), (2,), [float("nan"), 1.0], "weight must hold .*numbers of at least 0"),
+    ((2, D), (2,), [1.0, float("inf")], "weight must hold .*numbers of at least 0"),
+]
 
 
 @pytest.mark.parametrize("ids", [torch.tensor([3, 1]), torch.tensor([1, 1]), slice(1, 3)], ids=str)
-@pytest.mark.parametrize("message", WRONG)
-def test_observations_that_do_not_fit_are_refused_and_nothing_is_learned(message, ids):
-    features, targets, weight = WRONG[message]
+@pytest.mark.parametrize(("features", "targets", "weight", "message"), WRONG)
+def test_observations_that_do_not_fit_are_refused_and_nothing_is_learned(
+    features, targets, weight, message, ids
+):
     model, fresh = make(), make()
     given = None if weight is None else torch.tensor(weight).double()
     with pytest.raises(ValueError, match=message):
