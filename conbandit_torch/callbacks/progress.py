@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -41,7 +40,7 @@ class ProgressBar(Callback):
         self._bars.update(
             self._task,
             completed=record.round,
-            outcome=headline(vars(record)),
+            outcome=headline(record),
             speed=f"{speed:,.0f} rounds/s",
         )
 
@@ -63,10 +62,10 @@ def progress_bars(**kwargs: Any) -> Progress:
     )
 
 
-def headline(values: Mapping[str, Any]) -> str:
-    """How a run went, from the values of a record or of a row of `summary.csv`."""
-    if values["cumulative_regret"] is not None:
-        return f"regret {values['cumulative_regret']:.2f} per user"
-    if values["ctr"] is None:
+def headline(record: Record) -> str:
+    """How a run went, at one record."""
+    if record.cumulative_regret is not None:
+        return f"regret {record.cumulative_regret:.2f} per user"
+    if record.ctr is None:
         return "no event has counted"
-    return f"CTR {values['ctr']:.4f} of {values['counted']:,} events"
+    return f"CTR {record.ctr:.4f} of {record.counted:,} events"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import yaml
 
-from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.configuration.errors import ConfigError, choices
+from conbandit_torch.running.metrics import COLUMNS
+from conbandit_torch.running.result import JobResult, Replayed
 
-METRICS = tuple(name for name in MetricsFile.columns if name not in ("round", "seconds"))
+METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class PolicyResults:
 
     Attributes:
         seeds: S seeds of the finished runs, in order.
-        rows: their lines of `summary.csv`.
+        seconds: [S] wall-clock time of each.
         rounds: [T] rounds at which metrics were recorded.
         metrics: [S, T] by name; NaN where a policy has no such number.
         num_users: U, for times per user.
@@ -47,7 +46,7 @@ class PolicyResults:
     """
 
     seeds: list[int]
-    rows: list[dict[str, Any]]
+    seconds: np.ndarray
     rounds: np.ndarray
     metrics: dict[str, np.ndarray]
     num_users: int
@@ -116,27 +115,29 @@ def _read_policy(folders: list[Path]) -> PolicyResults:
                 f"{folder / 'metrics.csv'}: not the rounds of {folders[0] / 'metrics.csv'}; a half-written "
                 "file? Remove the folder and run again"
             )
-    finished = [json.loads((folder / "result.json").read_text(encoding="utf-8")) for folder in folders]
-    rows = [result["summary"] for result in finished]
+    finished = [
+        JobResult.from_json((folder / "result.json").read_text(encoding="utf-8")) for folder in folders
+    ]
+    replayed = [result.replayed for result in finished if result.replayed is not None]
     return PolicyResults(
-        seeds=[row["seed"] for row in rows],
-        rows=rows,
+        seeds=[result.seed for result in finished],
+        seconds=np.array([result.last.seconds for result in finished if result.last is not None]),
         rounds=np.array([int(row["round"]) for row in tables[0]]),
         metrics={
             name: np.array([[float(row.get(name) or "nan") for row in table] for table in tables])
             for name in METRICS
         },
-        num_users=finished[0]["users"],
-        clicks=_clicks([result["log"] for result in finished]) if "log" in finished[0] else None,
+        num_users=finished[0].users,
+        clicks=_clicks(replayed) if replayed else None,
     )
 
 
-def _clicks(logs: list[dict[str, Any]]) -> Clicks:
-    shortest = min(len(log["ctr"]) for log in logs)
+def _clicks(logs: list[Replayed]) -> Clicks:
+    shortest = min(len(log.ctr) for log in logs)
     return Clicks(
-        ctr=np.array([log["ctr"][:shortest] for log in logs]).reshape(len(logs), shortest),
-        window=logs[0]["window"],
-        logged=np.array([log["click_rate"] for log in logs]),
+        ctr=np.array([log.ctr[:shortest] for log in logs]).reshape(len(logs), shortest),
+        window=logs[0].window,
+        logged=np.array([log.click_rate for log in logs]),
     )
 
 

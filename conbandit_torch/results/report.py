@@ -153,7 +153,7 @@ def _effort(own: PolicyResults) -> str:
     """Time per user and round or, where there is a log, the events that counted."""
     if own.clicks is not None:
         return _mean(own.final("counted"), ",.0f")
-    seconds = np.mean([row["seconds"] for row in own.rows]) / (own.rounds[-1] * own.num_users)
+    seconds = own.seconds.mean() / (own.rounds[-1] * own.num_users)
     return f"{seconds * 1e6:.1f}"
 
 

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.table import Table
 
 from conbandit_torch.results.read import with_interval
+from conbandit_torch.running.metrics import Record
 from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.result import JobResult
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 
-def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
+def summary_table(results: list[JobResult], experiment: Experiment) -> Table:
     """The policies' means over seeds, with 95 % t intervals of the regret, or of the click-through rate."""
-    rows = [row for row in rows if "error" not in row and "stopped" not in row]
+    records = {
+        name: [result.last for result in results if result.policy == name and result.last is not None]
+        for name in experiment.policies
+    }
     seeds = len(experiment.seeds)
     over = f"mean of {seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
     table = Table(title=f"After {experiment.rounds:,} rounds ({over})")
     first = next(iter(experiment.policies))
-    replayed = any(row["cumulative_regret"] is None for row in rows)
+    replayed = any(record.cumulative_regret is None for own in records.values() for record in own)
     metric, heading, digits = ("ctr", "CTR", 4) if replayed else ("cumulative_regret", "regret\nper user", 2)
     # In a narrow terminal names are broken, numbers never.
     table.add_column("policy", overflow="fold")
     for words in (heading, f"of\n{first}", "theta\nerror", "predict.\nerror", "asked", "time"):
         table.add_column(words, justify="right", no_wrap=first not in words, overflow="fold")
     finals = {
-        name: [np.nan if r[metric] is None else r[metric] for r in rows if r["policy"] == name]
-        for name in experiment.policies
+        name: [np.nan if (value := getattr(record, metric)) is None else value for record in own]
+        for name, own in records.items()
     }
     baseline = fmean(finals[first]) if finals[first] else 0.0
-    for name in experiment.policies:
-        own = [row for row in rows if row["policy"] == name]
+    for name, own in records.items():
         if not own:
             table.add_row(name, "failed")
             continue
@@ -64,6 +68,6 @@ def trials_table(policy: str, trials: list[FrozenTrial], shown: int = 5) -> Tabl
     return table
 
 
-def _mean(rows: list[dict[str, Any]], column: str, form: str) -> str:
-    values = [row[column] for row in rows if row[column] is not None]
+def _mean(records: list[Record], metric: str, form: str) -> str:
+    values = [value for record in records if (value := getattr(record, metric)) is not None]
     return format(fmean(values), form) if values else "-"

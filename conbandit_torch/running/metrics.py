@@ -60,6 +60,19 @@ class Record:
 
 WINDOW = 500  # counted events in a window of the click-through rate, as in [Zhang20]
 
+COLUMNS = (  # of metrics.csv
+    "round",
+    "cumulative_regret",
+    "reward",
+    "theta_error",
+    "prediction_error",
+    "questions",
+    "effective_terms",
+    "counted",
+    "ctr",
+    "seconds",
+)
+
 _SAVED = tuple(f.name for f in fields(Record) if f.name != "details")
 
 

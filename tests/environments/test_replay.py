@@ -261,7 +261,7 @@ def test_a_runs_files_hold_its_click_through_rates(finished):
         for seed in range(3):
             folder = finished / name / f"seed{seed}"
             last = rows(folder / "metrics.csv")[-1]
-            log = json.loads((folder / "result.json").read_text())["log"]
+            log = json.loads((folder / "result.json").read_text())["replayed"]
             assert last["cumulative_regret"] == "" and 1000 <= int(last["counted"]) < 1500
             assert log["events"] == 5000 and len(log["ctr"]) == 2
             earned = sum(log["ctr"]) * WINDOW

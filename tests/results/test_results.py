@@ -37,7 +37,7 @@ def made_up(**regrets):
     return {
         name: PolicyResults(
             seeds=list(range(len(values))),
-            rows=[{"seconds": 2.0} for _ in values],
+            seconds=np.full(len(values), 2.0),
             rounds=np.array([10, 20]),
             metrics={
                 "cumulative_regret": np.array([[0.0, value] for value in values]),
