@@ -17,7 +17,8 @@ from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import STRICT, BadFeedback, Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
-from conbandit_torch.running.metrics import Metrics, Record, records_from_tensor, records_to_tensor
+from conbandit_torch.running.metrics import Metrics, records_from_tensor, records_to_tensor
+from conbandit_torch.running.record import Record
 
 _log = logging.getLogger(__name__)
 

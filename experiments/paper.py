@@ -108,10 +108,10 @@ def play(
     experiment = load(CONFIGS / config, [*(QUICK if arguments.quick else []), *(extra or [])])
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     console.print(f"{config} -> {folder}", soft_wrap=True)
-    rows = run(experiment, folder, console, jobs=arguments.jobs, threads=1)
-    if len(rows) < len(experiment.jobs()) or any("stopped" in row for row in rows):
+    results = run(experiment, folder, console, jobs=arguments.jobs, threads=1)
+    if len(results) < len(experiment.jobs()) or any(result.stopped for result in results):
         sys.exit(f"{folder}: stopped; the same command goes on")
-    if any("error" in row for row in rows):
+    if any(result.error for result in results):
         sys.exit(f"{folder}: some runs failed; see summary.csv")
     return read_results(folder)
 

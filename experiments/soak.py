@@ -113,9 +113,9 @@ def play(config: Path, out: Path, policy: str, results: Connection) -> None:
     """One policy's run, as `conbandit run` does it; sends its windows."""
     experiment = load(config)
     watch = Watch(experiment.rounds)
-    row = run_job(experiment, out, 1, (policy, experiment.seeds[0]), watch)
-    if "error" in row or "stopped" in row:
-        sys.exit(f"{policy}: {row}")
+    result = run_job(experiment, out, 1, (policy, experiment.seeds[0]), watch)
+    if result.last is None:
+        sys.exit(f"{policy}: {result.error or result.stopped}")
     results.send(watch.windows)
 
 

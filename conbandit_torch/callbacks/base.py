@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from conbandit_torch.core.rounds import Round
     from conbandit_torch.loop import Simulation
-    from conbandit_torch.running.metrics import Record
+    from conbandit_torch.running.record import Record
 
 
 class StoppedError(Exception):

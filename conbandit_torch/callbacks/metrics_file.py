@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.core.files import at_once
+from conbandit_torch.running.record import COLUMNS, Record
 
 if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation
-    from conbandit_torch.running.metrics import Record
 
 
 class MetricsFile(Callback):
@@ -22,19 +21,6 @@ class MetricsFile(Callback):
         path: the file, which is made anew, with the records that a resumed simulation has already.
     """
 
-    columns = (
-        "round",
-        "cumulative_regret",
-        "reward",
-        "theta_error",
-        "prediction_error",
-        "questions",
-        "effective_terms",
-        "counted",
-        "ctr",
-        "seconds",
-    )
-
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -42,7 +28,7 @@ class MetricsFile(Callback):
         """Write the header, and the records so far."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with at_once(self.path) as unfinished:
-            self._write(unfinished, "w", self.columns, *map(self._row, simulation.records))
+            self._write(unfinished, "w", COLUMNS, *map(self._row, simulation.records))
 
     def on_record(self, simulation: Simulation, record: Record) -> None:
         """Write a row."""
@@ -50,17 +36,9 @@ class MetricsFile(Callback):
 
     def _row(self, record: Record) -> list[Any]:
         values = vars(record)
-        return [values[column] for column in self.columns]
+        return [values[column] for column in COLUMNS]
 
     @staticmethod
     def _write(path: Path, mode: str, *rows: Any) -> None:
         with path.open(mode, newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-def summary_row(policy: str, seed: int, record: Record) -> dict[str, Any]:
-    """A finished run's row of `summary.csv`."""
-    values = asdict(record)
-    return {"policy": policy, "seed": seed, "rounds": record.round} | {
-        name: values[name] for name in MetricsFile.columns if name not in ("round", "reward")
-    }

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from conbandit_torch.callbacks.base import Callback
+from conbandit_torch.running.objective import objective_of
 
 if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation
-    from conbandit_torch.running.metrics import Record
+    from conbandit_torch.running.record import Record
 
 
 class ProgressBar(Callback):
@@ -41,7 +41,7 @@ class ProgressBar(Callback):
         self._bars.update(
             self._task,
             completed=record.round,
-            outcome=headline(vars(record)),
+            outcome=objective_of([record]).describe(record),
             speed=f"{speed:,.0f} rounds/s",
         )
 
@@ -61,12 +61,3 @@ def progress_bars(**kwargs: Any) -> Progress:
         TimeRemainingColumn(),
         **kwargs,
     )
-
-
-def headline(values: Mapping[str, Any]) -> str:
-    """How a run went, from the values of a record or of a row of `summary.csv`."""
-    if values["cumulative_regret"] is not None:
-        return f"regret {values['cumulative_regret']:.2f} per user"
-    if values["ctr"] is None:
-        return "no event has counted"
-    return f"CTR {values['ctr']:.4f} of {values['counted']:,} events"

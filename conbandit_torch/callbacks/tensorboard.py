@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.events import add_histogram, keep_events, say_errors_once
+from conbandit_torch.running.objective import objective_of
 
 if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation
-    from conbandit_torch.running.metrics import Record
+    from conbandit_torch.running.record import Record
 
 
 class TensorBoard(Callback):
@@ -71,8 +73,9 @@ class TensorBoard(Callback):
     def on_end(self, simulation: Simulation) -> None:
         """Log the hyper-parameters with the final regret or click-through rate, and close."""
         last = simulation.records[-1]
-        final = {"final/cumulative_regret": last.cumulative_regret, "final/ctr": last.ctr}
-        final = {tag: value for tag, value in final.items() if value is not None}
+        objective = objective_of([last])
+        value = objective.value(last)
+        final = {} if isnan(value) else {f"final/{objective.column}": value}
         # run_name "." keeps them in this run instead of a new one beside it
         self._logger.experiment.add_hparams(self._hparams, final, run_name=".")
         self._logger.finalize("success")

@@ -15,6 +15,9 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     """Run the command; returns the exit code."""
     if find_spec("matplotlib") is None:
         raise ConfigError("conbandit plot needs matplotlib: pip install matplotlib")
-    for path in draw_all(read_results(options.folder), options.folder / "plots", options.baseline):
+    results = read_results(options.folder)
+    for line in results.left_out:
+        console.print(f"left out: {line}", style="red", soft_wrap=True)
+    for path in draw_all(results, options.folder / "plots", options.baseline):
         Screen().print(str(path), soft_wrap=True)
     return 0

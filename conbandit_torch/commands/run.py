@@ -45,20 +45,20 @@ def run_into(
         )
     processes = launch(experiment.accelerator, devices, num_nodes)
     folder = processes.agree(folder_of())  # the first names it, since its name may hold the time
-    rows = run(experiment, folder, console, processes=processes, **how)
-    if not any("error" in row for row in rows):
+    results = run(experiment, folder, console, processes=processes, **how)
+    failed = [result for result in results if result.error]
+    if not failed:
         processes.leave()
     if not processes.is_first:
-        for row in rows:
-            console.print(f"process {processes.rank}: {describe(row)}", style="red", soft_wrap=True)
-        return int(bool(rows))
-    if len(rows) < len(experiment.jobs()) or any("stopped" in row for row in rows):
+        for result in results:
+            console.print(f"process {processes.rank}: {describe(result)}", style="red", soft_wrap=True)
+        return int(bool(results))
+    if len(results) < len(experiment.jobs()) or any(result.stopped for result in results):
         console.print(f"conbandit: stopped; to go on: conbandit resume {folder}", style="red", soft_wrap=True)
         return 130
     output = Screen()
-    output.print(summary_table(rows, experiment))
-    failed = [row for row in rows if "error" in row]
-    for row in failed:
-        output.print(f"FAILED: {row['policy']} seed {row['seed']}: {row['error']}", soft_wrap=True)
+    output.print(summary_table(results, experiment))
+    for result in failed:
+        output.print(f"FAILED: {result.policy} seed {result.seed}: {result.error}", soft_wrap=True)
     output.print(f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
     return 1 if failed else 0

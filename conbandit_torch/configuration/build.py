@@ -103,7 +103,15 @@ def _check(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     for name, value in given.items():
         if name in parameters:
             checked[name] = _check_value(f"{where}.init_args.{name}", value, parameters[name].annotation)
-    return {"class_path": f"{cls.__module__}.{cls.__qualname__}", "init_args": checked}
+    return {"class_path": _path(cls, node["class_path"]), "init_args": checked}
+
+
+def _path(cls: type, given: str) -> str:
+    """How results name the class: a public one by its public name, which outlives its file."""
+    module = PUBLIC.get(cls.__name__, "")
+    if module == cls.__module__:
+        return f"{module.partition('.')[0]}.{cls.__name__}"
+    return given if "." in given else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _check_value(where: str, value: Any, annotation: Any) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from conbandit_torch.results.read import PolicyResults, intervals, pick
+from conbandit_torch.running.objective import CTR, REGRET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,15 +39,18 @@ def style(name: str) -> dict[str, Any]:
 def draw_all(results: dict[str, PolicyResults], folder: Path, baseline: str | None = None) -> list[Path]:
     """All figures, relative ones to `baseline` (None: the first policy); returns the files written."""
     baseline = next(iter(results)) if baseline is None else baseline
-    pick(results, baseline, "--baseline")
+    objective = pick(results, baseline, "--baseline").objective
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
-    if all(own.clicks is not None for own in results.values()):
-        _draw_clicks(results, folder, baseline, files)
-        return files
+    {REGRET: _draw_regret, CTR: _draw_clicks}[objective](results, folder, baseline, files)
+    return files
+
+
+def _draw_regret(results: dict[str, PolicyResults], folder: Path, baseline: str, files: list[Path]) -> None:
+    """Regret and the error of theta over the rounds, and the regret at the end."""
     with figure(folder / "regret", files) as axes:
-        _curves(axes, results, "cumulative_regret", every=None)
-        axes.set(ylabel="cumulative regret per user", ylim=(0, None))
+        _curves(axes, results, REGRET.column, every=None)
+        axes.set(ylabel=REGRET.label, ylim=(0, None))
     with_theta = {n: own for n, own in results.items() if not np.isnan(own.metrics["theta_error"]).any()}
     if with_theta:
         with figure(folder / "theta_error", files) as axes:
@@ -53,9 +58,8 @@ def draw_all(results: dict[str, PolicyResults], folder: Path, baseline: str | No
             axes.set(ylabel=r"$\|\theta_t - \theta_*\|$, mean over users", yscale="log")
     with figure(folder / "final_regret", files) as axes:
         last = max(own.rounds[-1] for own in results.values())
-        _bars(axes, results, "cumulative_regret", ".1f")
-        axes.set(ylabel=f"cumulative regret per user at round {last}")
-    return files
+        _bars(axes, results, REGRET.column, ".1f")
+        axes.set(ylabel=f"{REGRET.label} at round {last}")
 
 
 def _draw_clicks(results: dict[str, PolicyResults], folder: Path, baseline: str, files: list[Path]) -> None:
@@ -82,8 +86,8 @@ def _draw_clicks(results: dict[str, PolicyResults], folder: Path, baseline: str,
                     _windows(axes, name, results[name], ratio)
             axes.set(ylabel=f"CTR relative to {baseline}", xlim=(0, None))
     with figure(folder / "final_ctr", files) as axes:
-        _bars(axes, results, "ctr", ".3f")
-        axes.set(ylabel="CTR of all counted events")
+        _bars(axes, results, CTR.column, ".3f")
+        axes.set(ylabel=CTR.label)
 
 
 def _relative(
@@ -127,13 +131,15 @@ def _band(axes: Axes, name: str, own: PolicyResults, x: np.ndarray, values: np.n
 
 
 def _bars(axes: Axes, results: dict[str, PolicyResults], metric: str, form: str) -> None:
+    """Means over seeds at the end, with their intervals; a policy without a number has no bar."""
     for position, (name, own) in enumerate(results.items()):
-        mean, half = intervals(own.final(metric))
-        error = None if np.isnan(half) else half
-        axes.bar(position, mean, yerr=error, capsize=3, color=style(name)["color"], alpha=0.85, width=0.7)
+        mean, half = (float(value) for value in intervals(own.final(metric)))
+        error = half if isfinite(half) else None
+        height = mean if isfinite(mean) else 0.0
+        axes.bar(position, height, yerr=error, capsize=3, color=style(name)["color"], alpha=0.85, width=0.7)
         axes.annotate(
-            format(float(mean), form),
-            (position, mean + (error or 0)),
+            format(mean, form),
+            (position, height + (error or 0)),
             xytext=(0, 2),
             textcoords="offset points",
             ha="center",

@@ -1,21 +1,26 @@
-"""Reads a results folder back, and sums it up over seeds."""
+"""Reads a results folder back, and sums it up over seeds.
+
+A job that cannot be read is left out and named; the others are read as if it had not finished.
+"""
 
 from __future__ import annotations
 
 import csv
-import json
-import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.running.objective import REGRET, Objective, objective_of
+from conbandit_torch.running.record import COLUMNS, Record
+from conbandit_torch.running.result import JobResult, Replayed
 
-METRICS = tuple(name for name in MetricsFile.columns if name not in ("round", "seconds"))
+METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
 
 
 @dataclass(frozen=True)
@@ -39,44 +44,89 @@ class PolicyResults:
 
     Attributes:
         seeds: S seeds of the finished runs, in order.
-        rows: their lines of `summary.csv`.
+        seconds: [S] wall-clock time of each.
         rounds: [T] rounds at which metrics were recorded.
         metrics: [S, T] by name; NaN where a policy has no such number.
         num_users: U, for times per user.
+        objective: what the policy is judged by.
         clicks: what replay earned; None: no log was replayed.
     """
 
     seeds: list[int]
-    rows: list[dict[str, Any]]
+    seconds: np.ndarray
     rounds: np.ndarray
     metrics: dict[str, np.ndarray]
     num_users: int
+    objective: Objective = REGRET
     clicks: Clicks | None = None
 
-    def final(self, metric: str, seeds: list[int] | None = None) -> np.ndarray:
+    def final(self, metric: str, seeds: Iterable[int] | None = None) -> np.ndarray:
         """[S] the metric at the end, of all seeds or of those given."""
         last: np.ndarray = self.metrics[metric][:, -1]
-        return last if seeds is None else last[[self.seeds.index(seed) for seed in seeds]]
+        return last if seeds is None else last[self.rows_of(seeds)]
+
+    def rows_of(self, seeds: Iterable[int]) -> list[int]:
+        """Where the seeds stand in arrays [S, ...]."""
+        return [self.seeds.index(seed) for seed in seeds]
 
 
-def read_results(folder: Path) -> dict[str, PolicyResults]:
+class Results(dict[str, PolicyResults]):
+    """What the policies of a folder did, by name.
+
+    Attributes:
+        left_out: one line for every finished job that could not be read: which, and why.
+    """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.left_out: list[str] = []
+
+
+@dataclass
+class _Job:
+    """What a job's folder holds."""
+
+    folder: Path
+    result: JobResult
+    last: Record
+    table: list[dict[str, str]]
+    settings: dict[str, Any]  # of its config, without policy and seed
+    rounds: tuple[int, ...] = field(init=False)
+    metrics: dict[str, list[float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rounds = tuple(int(row["round"]) for row in self.table)
+        self.metrics = {name: [float(row.get(name) or "nan") for row in self.table] for name in METRICS}
+
+
+def read_results(folder: Path) -> Results:
     """The finished runs of a results folder, by policy, in the order of `summary.csv`.
 
     Raises:
         ConfigError: if there are none, or if they are not of one experiment.
     """
-    found: dict[str, list[Path]] = {}
-    for path in folder.glob("*/seed*/result.json"):
-        found.setdefault(path.parts[-3], []).append(path.parent)
-    if not found:
+    results = Results()
+    jobs: dict[str, list[_Job]] = {}
+    for path in sorted(folder.glob("*/seed*/result.json")):
+        try:
+            jobs.setdefault(path.parts[-3], []).append(_read_job(path.parent))
+        except _UnreadableError as error:
+            results.left_out.append(str(error))
+    _keep_usual_rounds(jobs, results.left_out)
+    if not any(jobs.values()):
+        if results.left_out:
+            raise ConfigError(
+                "\n".join([f"{folder}: none of the finished runs can be read", *results.left_out])
+            )
         state = "holds no finished runs" if folder.is_dir() else "no such folder"
         begun = (folder / "how.json").exists()
         command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
         raise ConfigError(f"{folder}: {state}; {command} makes some")
-    order = list(dict.fromkeys(row["policy"] for row in _read_csv(folder / "summary.csv")))
-    names = sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
-    results = {name: _read_policy(found[name]) for name in names}
-    _check_one_experiment([path for name in names for path in found[name]])
+    _check_one_experiment([job for own in jobs.values() for job in own])
+    order = _order_of_policies(folder / "summary.csv")
+    for name in sorted(jobs, key=lambda name: (order.index(name) if name in order else len(order), name)):
+        if jobs[name]:
+            results[name] = _sum_up(sorted(jobs[name], key=lambda job: job.result.seed))
     return results
 
 
@@ -89,71 +139,111 @@ def pick(results: dict[str, PolicyResults], name: str, option: str) -> PolicyRes
 
 def intervals(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
     """Means over seeds and half-widths of their t intervals, [S, ...] -> [...]; NaN for one seed."""
-    from scipy.stats import t
+    from scipy.special import stdtrit  # scipy.stats takes half a second to import
 
     count = len(values)
     mean = values.mean(0)
     if count < 2:
         return mean, np.full_like(mean, np.nan)
-    half = t.ppf((1 + level) / 2, count - 1) * values.std(0, ddof=1) / np.sqrt(count)
+    with np.errstate(invalid="ignore"):  # infinite values have no spread: NaN
+        spread = values.std(0, ddof=1)
+    half = stdtrit(count - 1, (1 + level) / 2) * spread / np.sqrt(count)
     return mean, half
 
 
 def with_interval(values: np.ndarray, digits: int = 2) -> str:
     """Mean of values [S] with its interval, for people; without one if there are fewer than two."""
-    if not len(values) or np.isnan(values).any():
+    if not len(values) or not np.isfinite(values).all():
         return "-"
     mean, half = intervals(values)
     return f"{mean:.{digits}f}" if np.isnan(half) else f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
-def _read_policy(folders: list[Path]) -> PolicyResults:
-    folders = sorted(folders, key=lambda folder: int(re.sub(r"\D", "", folder.name) or 0))
-    tables = [_read_csv(folder / "metrics.csv") for folder in folders]
-    for folder, table in zip(folders, tables, strict=True):
-        if [row["round"] for row in table] != [row["round"] for row in tables[0]] or not table:
-            raise ConfigError(
-                f"{folder / 'metrics.csv'}: not the rounds of {folders[0] / 'metrics.csv'}; a half-written "
-                "file? Remove the folder and run again"
-            )
-    finished = [json.loads((folder / "result.json").read_text(encoding="utf-8")) for folder in folders]
-    rows = [result["summary"] for result in finished]
+class _UnreadableError(Exception):
+    """A job's folder holds something else than what a finished job leaves there."""
+
+
+def _read_job(folder: Path) -> _Job:
+    """What a finished job has left; anything else is an error that names the file."""
+    path = folder / "result.json"
+    try:
+        result = JobResult.from_json(path.read_text(encoding="utf-8"))
+        if result.last is None or (result.policy, f"seed{result.seed}") != (folder.parent.name, folder.name):
+            raise ValueError(f"it is of {result.policy} seed {result.seed}")
+        path = folder / "config.yaml"
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        settings = {key: value for key, value in config.items() if key not in ("policies", "seeds")}
+        path = folder / "metrics.csv"
+        job = _Job(folder, result, result.last, _read_csv(path), settings)
+        if not job.rounds or job.rounds[-1] != result.last.round:
+            end = job.rounds[-1] if job.rounds else 0
+            raise ValueError(f"ends at round {end} of {result.last.round}")
+    except OSError as error:
+        raise _UnreadableError(f"{path}: {error.strerror or error}; {_REMEDY}") from None
+    except Exception as error:  # whatever a damaged file leads to, the other jobs are read
+        problem = " ".join(str(error).split()) or type(error).__name__
+        raise _UnreadableError(f"{path}: damaged ({problem}); {_REMEDY}") from None
+    return job
+
+
+_REMEDY = "remove its folder and run again"
+
+
+def _keep_usual_rounds(jobs: dict[str, list[_Job]], left_out: list[str]) -> None:
+    """Leave out jobs that were recorded at other rounds than most of their policy's."""
+    for name, own in jobs.items():
+        if not own:
+            continue
+        usual = Counter(job.rounds for job in own).most_common(1)[0][0]
+        for job in own:
+            if job.rounds != usual:
+                left_out.append(
+                    f"{job.folder / 'metrics.csv'}: not the rounds that the other seeds have; {_REMEDY}"
+                )
+        jobs[name] = [job for job in own if job.rounds == usual]
+
+
+def _sum_up(jobs: list[_Job]) -> PolicyResults:
+    replayed = [job.result.replayed for job in jobs if job.result.replayed is not None]
     return PolicyResults(
-        seeds=[row["seed"] for row in rows],
-        rows=rows,
-        rounds=np.array([int(row["round"]) for row in tables[0]]),
-        metrics={
-            name: np.array([[float(row.get(name) or "nan") for row in table] for table in tables])
-            for name in METRICS
-        },
-        num_users=finished[0]["users"],
-        clicks=_clicks([result["log"] for result in finished]) if "log" in finished[0] else None,
+        seeds=[job.result.seed for job in jobs],
+        seconds=np.array([job.last.seconds for job in jobs]),
+        rounds=np.array(jobs[0].rounds),
+        metrics={name: np.array([job.metrics[name] for job in jobs]) for name in METRICS},
+        num_users=jobs[0].result.users,
+        objective=objective_of(job.last for job in jobs),
+        clicks=_clicks(replayed) if len(replayed) == len(jobs) else None,
     )
 
 
-def _clicks(logs: list[dict[str, Any]]) -> Clicks:
-    shortest = min(len(log["ctr"]) for log in logs)
+def _clicks(logs: list[Replayed]) -> Clicks:
+    shortest = min(len(log.ctr) for log in logs)
     return Clicks(
-        ctr=np.array([log["ctr"][:shortest] for log in logs]).reshape(len(logs), shortest),
-        window=logs[0]["window"],
-        logged=np.array([log["click_rate"] for log in logs]),
+        ctr=np.array([log.ctr[:shortest] for log in logs]).reshape(len(logs), shortest),
+        window=logs[0].window,
+        logged=np.array([log.click_rate for log in logs]),
     )
 
 
-def _check_one_experiment(folders: list[Path]) -> None:
-    """All runs must agree in everything but policy and seed."""
-    settings = {}
-    for folder in folders:
-        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-        settings[folder] = {key: value for key, value in config.items() if key not in ("policies", "seeds")}
-    for folder, setting in settings.items():
-        if setting != settings[folders[0]]:
-            key = next(key for key in setting if setting[key] != settings[folders[0]].get(key))
-            raise ConfigError(f"{folder}: differs from {folders[0]} in {key}; they cannot be compared")
+def _check_one_experiment(jobs: list[_Job]) -> None:
+    """All runs must agree in everything except policy and seed; one that differs from most is named."""
+    texts = [yaml.safe_dump(job.settings) for job in jobs]
+    usual = Counter(texts).most_common(1)[0][0]
+    model = jobs[texts.index(usual)]
+    for job, text in zip(jobs, texts, strict=True):
+        if text != usual:
+            keys = [*job.settings, *model.settings]
+            key = next(key for key in keys if job.settings.get(key) != model.settings.get(key))
+            raise ConfigError(f"{job.folder}: differs from {model.folder} in {key}; they cannot be compared")
+
+
+def _order_of_policies(path: Path) -> list[str]:
+    try:
+        return list(dict.fromkeys(row["policy"] for row in _read_csv(path)))
+    except (OSError, ValueError, KeyError, csv.Error):
+        return []  # made from the jobs' results; those are what counts
 
 
 def _read_csv(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

@@ -1,78 +1,26 @@
-"""Compares policies: final regret, or click-through rate, with intervals, and paired tests over seeds."""
+"""Compares policies: final regret, or click-through rate, with intervals, and paired tests over seeds.
+
+Policies are ranked, shown and tested on the seeds that all of them have: on other seeds they would have met
+other rounds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import numpy as np
 from rich.table import Table
 
-from conbandit_torch.results.read import PolicyResults, pick, with_interval
+from conbandit_torch.results.read import PolicyResults, Results, pick, with_interval
+from conbandit_torch.running.objective import CTR, REGRET, Objective
 
 LEVEL = 0.05
 
-
-@dataclass(frozen=True)
-class _Judged:
-    """What policies are judged by.
-
-    Attributes:
-        metric: which metric, at the last round.
-        name: what it is called.
-        sign: 1 if less is better, -1 if more is.
-        digits: shown after the point.
-        better: heading of the difference from the baseline.
-        besides: heading of a column of its own.
-        effort: heading of what it took.
-        meaning: for the notes.
-    """
-
-    metric: str
-    name: str
-    sign: int
-    digits: int
-    better: str
-    besides: str
-    effort: str
-    meaning: str
-
-    def headings(self, baseline: str) -> list[str]:
-        return [
-            "policy",
-            "seeds",
-            self.name,
-            f"of {baseline}",
-            f"{self.better} {baseline}",
-            "p",
-            self.besides,
-            "asked",
-            self.effort,
-        ]
-
-
-_REGRET = _Judged(
-    "cumulative_regret",
-    "regret",
-    1,
-    2,
-    "less than",
-    "theta error",
-    "us/user-round",
-    "Regret: per user at the last round",
-)
-_CTR = _Judged(
-    "ctr",
-    "CTR",
-    -1,
-    4,
-    "more than",
-    "of random",
-    "counted",
-    "CTR: clicks per counted event of the replayed log (of random: relative to the log's own, which is what "
-    "picking at random earns)",
-)
 _ONLY_IN_MARKDOWN = (1, 4)  # columns: seeds, and the difference from the baseline
+
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -81,7 +29,7 @@ class Report:
 
     Attributes:
         headings: of the columns.
-        lines: a line a policy, best first.
+        lines: one line per policy, best first.
         order: which policies the seeds separate.
         notes: how to read it.
     """
@@ -112,70 +60,96 @@ class Report:
 def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> Report:
     """The report on `results`, relative to `baseline` (the first policy, if not given)."""
     baseline = next(iter(results)) if baseline is None else baseline
-    base = pick(results, baseline, "--baseline")
-    judged = _REGRET if base.clicks is None else _CTR
-    metric, sign = judged.metric, judged.sign
-    means = {name: sign * float(own.final(metric).mean()) for name, own in results.items()}
+    objective = pick(results, baseline, "--baseline").objective
+    seeds = _common_seeds(results)
+    # Without a common seed each policy has its own, which the notes say, and nothing is tested.
+    finals = {name: own.final(objective.column, seeds or None) for name, own in results.items()}
+    means = {name: objective.sign * float(final.mean()) for name, final in finals.items()}
     ranked = sorted(results, key=lambda name: (np.isnan(means[name]), means[name]))  # no number: last
-    p_values = _holm({pair: _paired_p(results, metric, *pair) for pair in combinations(ranked, 2)})
-    base_mean = float(base.final(metric).mean())
+    p_values = _holm(
+        {pair: _paired_p(finals, *pair) if seeds else np.nan for pair in combinations(ranked, 2)}
+    )
+    base = finals[baseline]
     lines = []
     for name in ranked:
         own = results[name]
         pair = (name, baseline) if ranked.index(name) < ranked.index(baseline) else (baseline, name)
-        common = _common(own, base)
-        gained = sign * (base.final(metric, common) - own.final(metric, common))
+        gained = objective.sign * (base - finals[name]) if seeds else np.array([])
         lines.append(
             [
                 name,
-                str(len(own.seeds)),
-                with_interval(own.final(metric), judged.digits),
-                _mean(own.final(metric) / base_mean, ".1%") if base_mean else "-",
-                "-" if name == baseline else with_interval(gained, judged.digits),
+                str(len(finals[name])),
+                with_interval(finals[name], objective.digits),
+                _mean(finals[name] / base.mean(), ".1%") if base.mean() else "-",
+                "-" if name == baseline else with_interval(gained, objective.digits),
                 "-" if name == baseline else _p(p_values[pair]),
-                _besides(own),
-                _mean(own.final("questions"), ".1f"),
-                _effort(own),
+                _BESIDES[objective][1](own, seeds or own.seeds),
+                _mean(own.final("questions", seeds or None), ".1f"),
+                _EFFORT[objective][1](own, seeds or own.seeds),
             ]
         )
-    order = _order(ranked, p_values, judged)
-    return Report(judged.headings(baseline), lines, order, _notes(results, judged))
+    headings = [
+        "policy",
+        "seeds",
+        objective.name,
+        f"of {baseline}",
+        f"{objective.difference} {baseline}",
+        "p",
+    ]
+    headings += [_BESIDES[objective][0], "asked", _EFFORT[objective][0]]
+    order = _order(ranked, p_values, finals, objective)
+    return Report(headings, lines, order, _notes(results, finals, seeds, objective))
 
 
-def _besides(own: PolicyResults) -> str:
-    """The error of theta or, where there is a log, the click-through rate relative to the log's own."""
+Cell = tuple[str, Callable[[PolicyResults, list[int]], str]]
+"""A column: its heading, and what a policy has there on some seeds."""
+
+
+def _theta_error(own: PolicyResults, seeds: list[int]) -> str:
+    return _mean(own.final("theta_error", seeds), ".4f")
+
+
+def _of_random(own: PolicyResults, seeds: list[int]) -> str:
+    """The click-through rate relative to the log's own."""
     if own.clicks is None:
-        return _mean(own.final("theta_error"), ".4f")
-    return with_interval(own.final("ctr") / own.clicks.logged)
+        return "-"
+    return with_interval(own.final("ctr", seeds) / own.clicks.logged[own.rows_of(seeds)])
 
 
-def _effort(own: PolicyResults) -> str:
-    """Time per user and round or, where there is a log, the events that counted."""
-    if own.clicks is not None:
-        return _mean(own.final("counted"), ",.0f")
-    seconds = np.mean([row["seconds"] for row in own.rows]) / (own.rounds[-1] * own.num_users)
+def _time(own: PolicyResults, seeds: list[int]) -> str:
+    """Microseconds per user and round."""
+    seconds = own.seconds[own.rows_of(seeds)].mean() / (own.rounds[-1] * own.num_users)
     return f"{seconds * 1e6:.1f}"
 
 
-def _common(one: PolicyResults, other: PolicyResults) -> list[int]:
-    """Seeds that both have run: all policies of a seed see the same rounds, so these are pairs."""
-    return [seed for seed in one.seeds if seed in other.seeds]
+def _counted(own: PolicyResults, seeds: list[int]) -> str:
+    return _mean(own.final("counted", seeds), ",.0f")
 
 
-def _paired_p(results: dict[str, PolicyResults], metric: str, one: str, other: str) -> float:
-    """Two-sided paired t test of the metric's final values; NaN with fewer than two common seeds."""
-    from scipy.stats import ttest_rel
+_BESIDES: dict[Objective, Cell] = {REGRET: ("theta error", _theta_error), CTR: ("of random", _of_random)}
+_EFFORT: dict[Objective, Cell] = {REGRET: ("us/user-round", _time), CTR: ("counted", _counted)}
 
-    seeds = _common(results[one], results[other])
-    a, b = (results[name].final(metric, seeds) for name in (one, other))
-    if len(seeds) < 2:
+
+def _common_seeds(results: dict[str, PolicyResults]) -> list[int]:
+    """Seeds that all policies have run: all policies of a seed see the same rounds."""
+    every = list(results.values())
+    return [seed for seed in every[0].seeds if all(seed in own.seeds for own in every)]
+
+
+def _paired_p(finals: dict[str, np.ndarray], one: str, other: str) -> float:
+    """Two-sided paired t test; NaN with fewer than two seeds, or where the differences have no spread."""
+    from scipy.special import stdtr  # scipy.stats takes half a second to import
+
+    differences = finals[one] - finals[other]
+    count = len(differences)
+    scale = max(np.abs(finals[one]).max(initial=0), np.abs(finals[other]).max(initial=0))
+    if count < 2 or np.isnan(differences).any() or np.ptp(differences) <= 1e-12 * scale:
         return float("nan")
-    if np.ptp(a - b) <= 1e-12 * np.abs(a).max():  # the test divides by this spread
-        return 1.0 if np.allclose(a, b, rtol=1e-12) else 0.0
-    return float(ttest_rel(a, b).pvalue)
+    t = differences.mean() / (differences.std(ddof=1) / np.sqrt(count))
+    return float(2 * stdtr(count - 1, -abs(t)))
 
 
-def _holm(p_values: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+def _holm(p_values: dict[Pair, float]) -> dict[Pair, float]:
     """Holm's correction: all pairs are tested, and one error in all of them is to be unlikely."""
     tested = sorted((p, pair) for pair, p in p_values.items() if not np.isnan(p))
     corrected, largest = dict(p_values), 0.0
@@ -185,30 +159,61 @@ def _holm(p_values: dict[tuple[str, str], float]) -> dict[tuple[str, str], float
     return corrected
 
 
-def _order(ranked: list[str], p_values: dict[tuple[str, str], float], judged: _Judged) -> str:
+def _order(
+    ranked: list[str], p_values: dict[Pair, float], finals: dict[str, np.ndarray], objective: Objective
+) -> str:
     """The policies, best first, with `<` or `>` where neighbours are separated and `~` where they are not."""
     text = ranked[0]
     for better, worse in pairwise(ranked):
-        text += f" {_apart(judged) if p_values[better, worse] < LEVEL else '~'} {worse}"
-    return f"Order by {judged.name}: {text}"
+        separated = (
+            p_values[better, worse] < LEVEL
+            and objective.sign * float((finals[better] - finals[worse]).mean()) < 0
+        )
+        text += f" {objective.beats if separated else '~'} {worse}"
+    return f"Order by {objective.name}: {text}"
 
 
-def _apart(judged: _Judged) -> str:
-    return "<" if judged.sign > 0 else ">"
-
-
-def _notes(results: dict[str, PolicyResults], judged: _Judged) -> str:
+def _notes(
+    results: dict[str, PolicyResults], finals: dict[str, np.ndarray], seeds: list[int], objective: Objective
+) -> str:
     notes = [
-        f"`{_apart(judged)}`: the {judged.name}s differ (paired t test over seeds, Holm-corrected over all "
-        f"pairs, p < {LEVEL}); `~`: these seeds do not separate the two.",
-        f"{judged.meaning}, with its 95 % t interval over seeds. p: against the baseline, corrected too.",
+        f"`{objective.beats}`: the {objective.name}s differ (paired t test over seeds, Holm-corrected over "
+        f"all pairs, p < {LEVEL}); `~`: these seeds do not separate the two.",
+        f"{objective.meaning}, with its 95 % t interval over seeds. p: against the baseline, corrected too.",
     ]
-    single = [name for name, own in results.items() if len(own.seeds) < 2]
-    if single:
-        notes.append(f"Only one seed, hence no interval and no test: {', '.join(single)}.")
-    if len({tuple(own.seeds) for own in results.values()}) > 1:
-        notes.append("The policies have different seeds; tests use those that both have.")
+    if not seeds:
+        notes.append(
+            "No seed was run with all policies: each mean is of a policy's own seeds, none is tested."
+        )
+    elif any(len(own.seeds) > len(seeds) for own in results.values()):
+        used = ", ".join(map(str, seeds))
+        notes.append(f"The policies have different seeds; all numbers are of those that all have: {used}.")
+    if len(seeds) == 1:
+        notes.append("Only one seed, hence no interval and no test.")
+    copies = [name for name, own in results.items() if _are_copies(own)]
+    if copies:
+        notes.append(
+            f"Every seed gave the same run, which is therefore one run and no sample: {', '.join(copies)}."
+        )
+    same = [
+        f"{one} and {other}"
+        for one, other in combinations(finals, 2)
+        if len(seeds) > 1
+        and not np.isnan(finals[one] - finals[other]).any()
+        and np.isnan(_paired_p(finals, one, other))
+    ]
+    if same:
+        notes.append(f"No test, because all seeds have the same difference: {'; '.join(same)}.")
+    if isinstance(results, Results) and results.left_out:
+        notes.append("Left out, because they cannot be read:")
+        notes += [f"- {line}" for line in results.left_out]
     return "\n".join(notes)
+
+
+def _are_copies(own: PolicyResults) -> bool:
+    """Whether several seeds have gone through the very same numbers."""
+    curves = own.metrics[own.objective.column]
+    return len(curves) > 1 and not np.isnan(curves).any() and bool((curves == curves[0]).all())
 
 
 def _mean(values: np.ndarray, form: str) -> str:

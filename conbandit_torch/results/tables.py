@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.table import Table
 
 from conbandit_torch.results.read import with_interval
+from conbandit_torch.running.objective import objective_of
 from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.record import Record
+from conbandit_torch.running.result import JobResult
+from conbandit_torch.tuning.score import score_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 
-def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
+def summary_table(results: list[JobResult], experiment: Experiment) -> Table:
     """The policies' means over seeds, with 95 % t intervals of the regret, or of the click-through rate."""
-    rows = [row for row in rows if "error" not in row and "stopped" not in row]
+    records = {
+        name: [result.last for result in results if result.policy == name and result.last is not None]
+        for name in experiment.policies
+    }
     seeds = len(experiment.seeds)
     over = f"mean of {seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
     table = Table(title=f"After {experiment.rounds:,} rounds ({over})")
     first = next(iter(experiment.policies))
-    replayed = any(row["cumulative_regret"] is None for row in rows)
-    metric, heading, digits = ("ctr", "CTR", 4) if replayed else ("cumulative_regret", "regret\nper user", 2)
+    objective = objective_of(record for own in records.values() for record in own)
     # In a narrow terminal names are broken, numbers never.
     table.add_column("policy", overflow="fold")
-    for words in (heading, f"of\n{first}", "theta\nerror", "predict.\nerror", "asked", "time"):
+    for words in (objective.heading, f"of\n{first}", "theta\nerror", "predict.\nerror", "asked", "time"):
         table.add_column(words, justify="right", no_wrap=first not in words, overflow="fold")
-    finals = {
-        name: [np.nan if r[metric] is None else r[metric] for r in rows if r["policy"] == name]
-        for name in experiment.policies
-    }
+    finals = {name: [objective.value(record) for record in own] for name, own in records.items()}
     baseline = fmean(finals[first]) if finals[first] else 0.0
-    for name in experiment.policies:
-        own = [row for row in rows if row["policy"] == name]
+    for name, own in records.items():
         if not own:
             table.add_row(name, "failed")
             continue
         table.add_row(
-            name,
-            with_interval(np.array(finals[name]), digits),
+            name if len(own) == seeds else f"{name} ({len(own)} of {seeds} seeds)",
+            with_interval(np.array(finals[name]), objective.digits),
             f"{fmean(finals[name]) / baseline:.0%}" if baseline else "-",
             _mean(own, "theta_error", ".4f"),
             _mean(own, "prediction_error", ".4f"),
@@ -52,18 +54,18 @@ def summary_table(rows: list[dict[str, Any]], experiment: Experiment) -> Table:
 
 def trials_table(policy: str, trials: list[FrozenTrial], shown: int = 5) -> Table:
     """The best of a study's finished trials, with 95 % t intervals over their seeds."""
-    name, seeds = trials[0].user_attrs["loss"], len(trials[0].user_attrs["losses"])
-    over = f"{seeds} seeds, 95 % t interval" if seeds > 1 else "one seed, so no interval"
+    objective, values = score_of(trials[0])
+    over = f"{len(values)} seeds, 95 % t interval" if len(values) > 1 else "one seed, so no interval"
     table = Table(title=f"{policy}: best of {len(trials)} trials ({over})")
-    for heading in ("trial", name, *trials[0].params):
+    for heading in ("trial", objective.name, *trials[0].params):
         table.add_column(heading.rpartition(".")[2], justify="right")
     for trial in trials[:shown]:
-        values = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in trial.params.values()]
-        losses = with_interval(np.array(trial.user_attrs["losses"]), 2 if name == "regret" else 4)
-        table.add_row(str(trial.number), losses, *values)
+        parameters = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in trial.params.values()]
+        score = with_interval(np.array(score_of(trial)[1]), objective.digits)
+        table.add_row(str(trial.number), score, *parameters)
     return table
 
 
-def _mean(rows: list[dict[str, Any]], column: str, form: str) -> str:
-    values = [row[column] for row in rows if row[column] is not None]
+def _mean(records: list[Record], metric: str, form: str) -> str:
+    values = [value for record in records if (value := getattr(record, metric)) is not None]
     return format(fmean(values), form) if values else "-"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import traceback
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from filelock import FileLock
 
 from conbandit_torch.callbacks.base import Callback, Forgiving, StoppedError
 from conbandit_torch.callbacks.checkpoints import Checkpoint
-from conbandit_torch.callbacks.metrics_file import MetricsFile, summary_row
-from conbandit_torch.callbacks.progress import headline
+from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.callbacks.tensorboard import TensorBoard
 from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
 from conbandit_torch.core.digests import fingerprint
@@ -24,14 +22,10 @@ from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.loop import Simulation
 from conbandit_torch.running.checkpoint import latest_checkpoint
 from conbandit_torch.running.metrics import WINDOW
+from conbandit_torch.running.objective import objective_of
 from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.result import Job, JobResult, Replayed
 from conbandit_torch.running.signals import stop_on_signals
-
-Job = tuple[str, int]
-"""A policy's name and a seed."""
-
-Row = dict[str, Any]
-"""A line of `summary.csv`; a failed job's has `error` in place of numbers, one that was stopped `stopped`."""
 
 
 def run_job(
@@ -42,8 +36,8 @@ def run_job(
     *callbacks: Callback,
     may_insist: bool = False,
     processes: Processes = ALONE,
-) -> Row:
-    """One policy with one seed, into `folder/<policy>/seed<k>`; an error becomes the row's `error`.
+) -> JobResult:
+    """One policy with one seed, into `folder/<policy>/seed<k>`; an error becomes the result's `error`.
 
     It goes on from the folder's newest checkpoint, and leaves one when SIGINT or SIGTERM stops it. If its
     users are split over processes, all of them call this, and the first writes what came out.
@@ -56,17 +50,17 @@ def run_job(
             job_folder.mkdir(parents=True, exist_ok=True)
             # A worker that outlived a killed command may still be at it: wait, and take what it leaves.
             with FileLock(job_folder / ".lock") if processes.is_first else contextlib.nullcontext():
-                row = processes.agree(finished(folder, name, seed))
-                if row is None:
-                    row = _play(experiment, job_folder, threads, job, callbacks, stop, processes)
+                result = processes.agree(finished(folder, name, seed))
+                if result is None:
+                    result = _play(experiment, job_folder, threads, job, callbacks, stop, processes)
     except (StoppedError, _StoppedEarly) as stopped:
-        return {"policy": name, "seed": seed, "stopped": str(stopped)}
+        return JobResult(name, seed, stopped=str(stopped))
     except Exception as error:  # whatever it is, the other jobs go on
         with contextlib.suppress(OSError):  # the disk may be what failed
             errors = "error.txt" if processes.is_first else f"error-{processes.rank}.txt"
             (job_folder / errors).write_text(traceback.format_exc(), encoding="utf-8")
-        return {"policy": name, "seed": seed, "error": f"{type(error).__name__}: {error}"}
-    return row
+        return JobResult(name, seed, error=f"{type(error).__name__}: {error}")
+    return result
 
 
 class _StoppedEarly(BaseException):  # no Exception, so that nothing takes it for an error of the config
@@ -92,7 +86,7 @@ def _play(
     callbacks: tuple[Callback, ...],
     stop: _Stop,
     processes: Processes,
-) -> Row:
+) -> JobResult:
     """Play the job to its end and write its result, last and at once."""
     checkpoints = folder / "checkpoints"
     saved = latest_checkpoint(checkpoints, processes)
@@ -104,18 +98,20 @@ def _play(
         simulation.restore(saved)
     stop.simulation = simulation
     records = simulation.run()
-    row = summary_row(*job, records[-1])
-    state = fingerprint(simulation.policy.state_dict(), processes)
+    log = simulation.environment.logged(simulation.rounds)
+    result = JobResult(
+        *job,
+        last=replace(records[-1], details={}),
+        users=simulation.metrics.num_users,
+        fingerprint=fingerprint(simulation.policy.state_dict(), processes),
+        replayed=None if log is None else Replayed(*log, window=WINDOW, ctr=simulation.metrics.windows()),
+    )
     if processes.is_first:
-        result = {"users": simulation.metrics.num_users, "summary": row, "fingerprint": state}
-        log = simulation.environment.logged(simulation.rounds)
-        if log is not None:
-            result["log"] = log._asdict() | {"window": WINDOW, "ctr": simulation.metrics.windows()}
-        write_at_once(folder / "result.json", json.dumps(result))
+        write_at_once(folder / "result.json", result.to_json())
         shutil.rmtree(checkpoints, ignore_errors=True)
         for errors in folder.glob("error*.txt"):  # of former attempts
             errors.unlink()
-    return row
+    return result
 
 
 def _loggers(experiment: Experiment, folder: Path, job: Job, *, resuming: bool) -> list[Callback]:
@@ -157,23 +153,20 @@ def build(
     )
 
 
-def finished(folder: Path, name: str, seed: int) -> Row | None:
-    """The job's row, if the folder holds its result."""
-    result = folder / name / f"seed{seed}" / "result.json"
-    return read_row(result) if result.is_file() else None
+def finished(folder: Path, name: str, seed: int) -> JobResult | None:
+    """The job's result, if the folder holds it."""
+    path = folder / name / f"seed{seed}" / "result.json"
+    return read_result(path) if path.is_file() else None
 
 
-def read_row(result: Path) -> Row:
-    """The row in a `result.json`."""
-    row: Row = json.loads(result.read_text(encoding="utf-8"))["summary"]
-    return row
+def read_result(path: Path) -> JobResult:
+    """The result in a `result.json`."""
+    return JobResult.from_json(path.read_text(encoding="utf-8"))
 
 
-def describe(row: Row) -> str:
+def describe(result: JobResult) -> str:
     """What became of a job, in one line."""
-    job = f"{row['policy']} seed {row['seed']}"
-    if "error" in row:
-        return f"{job}: FAILED, {row['error']}"
-    if "stopped" in row:
-        return f"{job}: {row['stopped']}"
-    return f"{job}: {headline(row)}, {row['seconds']:.1f} s"
+    job = f"{result.policy} seed {result.seed}"
+    if result.last is None:
+        return f"{job}: FAILED, {result.error}" if result.error else f"{job}: {result.stopped}"
+    return f"{job}: {objective_of([result.last]).describe(result.last)}, {result.last.seconds:.1f} s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from math import isnan, sqrt
 from typing import Any
 
@@ -14,49 +14,7 @@ from conbandit_torch.core.questions import Terms
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import Screen
 from conbandit_torch.environments.base import Environment
-
-
-@dataclass
-class Record:
-    """The metrics at one round; None where a policy or environment has no such number.
-
-    Attributes:
-        round: rounds played.
-        cumulative_regret: regret so far, mean per user (Eq. 1); None when a log is replayed.
-        regret: regret per shown arm since the last record; None when a log is replayed.
-        reward: reward per shown arm since the last record.
-        theta_error: mean over users of `|theta - theta_*|`.
-        prediction_error: root mean square of `x^T theta - E[r]` over this round's candidates.
-        questions: questions so far, mean per user.
-        effective_terms: exponential of the entropy of the key-terms asked so far: K if all were asked
-            alike, 1 if only one was.
-        seconds: wall-clock time so far.
-        counted: events of a log that counted so far, over all users; None unless one is replayed.
-        ctr: share of clicks among them; None before the first.
-        details: further tagged numbers; those with more than one value are for histograms. A simulation
-            keeps them of its last record alone.
-    """
-
-    round: int
-    cumulative_regret: float | None
-    regret: float | None
-    reward: float
-    theta_error: float | None
-    prediction_error: float | None
-    questions: float
-    effective_terms: float | None = None
-    seconds: float = 0.0
-    counted: int | None = None
-    ctr: float | None = None
-    details: dict[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def loss(self) -> tuple[str, float]:
-        """What tuning minimises, and its name: the regret, or what is shown without a click (replay)."""
-        if self.cumulative_regret is not None:
-            return "regret", self.cumulative_regret
-        return "1 - CTR", 1.0 if self.ctr is None else 1.0 - self.ctr
-
+from conbandit_torch.running.record import Record
 
 WINDOW = 500  # counted events in a window of the click-through rate, as in [Zhang20]
 

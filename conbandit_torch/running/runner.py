@@ -30,8 +30,9 @@ from conbandit_torch.core.files import at_once, write_at_once
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.running.checkpoint import list_checkpoints
-from conbandit_torch.running.job import Job, Row, describe, finished, read_row, run_job
+from conbandit_torch.running.job import describe, finished, read_result, run_job
 from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.result import Job, JobResult
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
 from conbandit_torch.running.workers import Backend, Crashed, stream
 
@@ -57,10 +58,10 @@ def run(
     threads: int | None = None,
     backend: Backend = "local",
     processes: Processes = ALONE,
-) -> list[Row]:
-    """All jobs that `folder` does not hold yet; returns their rows, failures included.
+) -> list[JobResult]:
+    """All jobs that `folder` does not hold yet; returns the results of all jobs, failures included.
 
-    SIGINT or SIGTERM stops it in good order; jobs that were not started then have no row.
+    SIGINT or SIGTERM stops it in good order; jobs that were not started then have no result.
 
     Args:
         experiment: what to run.
@@ -86,22 +87,22 @@ def run(
         how = {"threads": threads, "jobs": jobs, "backend": backend}
         how |= {"devices": processes.size // processes.nodes, "num_nodes": processes.nodes}
         write_at_once(folder / _HOW, json.dumps(how))
-        rows = {job: row for job in experiment.jobs() if (row := finished(folder, *job)) is not None}
-        todo = [job for job in experiment.jobs() if job not in rows]
-        if rows:
-            held = f"{folder} holds {len(rows)} of {len(experiment.jobs())} jobs"
+        results = {job: had for job in experiment.jobs() if (had := finished(folder, *job)) is not None}
+        todo = [job for job in experiment.jobs() if job not in results]
+        if results:
+            held = f"{folder} holds {len(results)} of {len(experiment.jobs())} jobs"
             console.print(f"{held}; running the others" if todo else f"{held}: all are done", soft_wrap=True)
         if in_processes:
             new = _in_processes(call, todo, console, jobs, backend)
         else:
             new = _here(call, processes.agree(todo), console, processes)
-        for row in new:
-            rows[row["policy"], row["seed"]] = row
-            _write_summary(folder, [rows[job] for job in experiment.jobs() if job in rows])
-            console.print(describe(row), soft_wrap=True)
-        ordered = [rows[job] for job in experiment.jobs() if job in rows]
+        for result in new:
+            results[result.job] = result
+            _write_summary(folder, [results[job] for job in experiment.jobs() if job in results])
+            console.print(describe(result), soft_wrap=True)
+        ordered = [results[job] for job in experiment.jobs() if job in results]
         _write_summary(folder, ordered)
-        if any("error" not in row and "stopped" not in row for row in ordered):
+        if any(result.last is not None for result in ordered):
             aggregate(folder)
     return ordered
 
@@ -188,32 +189,34 @@ def _first_difference(one: Any, other: Any, key: str = "") -> str:
     return f"{key}: {one!r} there, {other!r} now"
 
 
-def _here(job: Callable[..., Row], todo: list[Job], console: Console, processes: Processes) -> Iterator[Row]:
+def _here(
+    job: Callable[..., JobResult], todo: list[Job], console: Console, processes: Processes
+) -> Iterator[JobResult]:
     with progress_bars(console=console, transient=True) as bars:
         for name, seed in todo:
             bar = ProgressBar(bars, f"{name} seed {seed}")
-            row = job((name, seed), bar, may_insist=True, processes=processes)
-            yield row
-            if "stopped" in row or ("error" in row and processes.size > 1):
+            result = job((name, seed), bar, may_insist=True, processes=processes)
+            yield result
+            if result.stopped or (result.error and processes.size > 1):
                 return  # where the other processes are after an error, nobody knows
 
 
-def _help(job: Callable[..., Row], processes: Processes) -> list[Row]:
+def _help(job: Callable[..., JobResult], processes: Processes) -> list[JobResult]:
     """The first process's jobs, for this process's users; returns the one that failed, if one did."""
     try:
         todo: list[Job] = processes.agree([])
     except RuntimeError:
         raise ConfigError("the first process has ended; its message says why") from None
     for name_and_seed in todo:
-        row = job(name_and_seed, processes=processes)
-        if "stopped" in row or "error" in row:
-            return [row]
+        result = job(name_and_seed, processes=processes)
+        if result.last is None:
+            return [result]
     return []
 
 
 def _in_processes(
-    job: Callable[[Job], Row], todo: list[Job], console: Console, jobs: int, backend: Backend
-) -> Iterator[Row]:
+    job: Callable[[Job], JobResult], todo: list[Job], console: Console, jobs: int, backend: Backend
+) -> Iterator[JobResult]:
     from rich.progress import track
 
     stopping = Event()
@@ -225,26 +228,26 @@ def _in_processes(
     results = stream(job, todo, jobs, backend, stopping)
     title = f"{jobs} jobs at a time"
     with stop_on_signals(stop, may_insist=True):
-        for (name, seed), row in track(results, title, total=len(todo), console=console, transient=True):
-            if isinstance(row, Crashed):
-                yield {"policy": name, "seed": seed, "stopped" if stopping.is_set() else "error": row.reason}
+        for (name, seed), result in track(results, title, total=len(todo), console=console, transient=True):
+            if not isinstance(result, Crashed):
+                yield result
+            elif stopping.is_set():
+                yield JobResult(name, seed, stopped=result.reason)
             else:
-                yield row
+                yield JobResult(name, seed, error=result.reason)
 
 
-def _write_summary(folder: Path, rows: list[Row]) -> None:
+def _write_summary(folder: Path, results: list[JobResult]) -> None:
     """`summary.csv` of the finished and the failed jobs, with a column for errors if there are any.
 
     Results that the folder holds of other seeds or policies keep their lines, after those of this experiment.
     """
-    own = {(row["policy"], row["seed"]) for row in rows}
-    held = [read_row(path) for path in sorted(folder.glob("*/seed*/result.json"))]
-    rows = [row for row in rows if "stopped" not in row]
-    rows += [row for row in held if (row["policy"], row["seed"]) not in own]
-    columns = max((list(row) for row in rows if "error" not in row), key=len, default=["policy", "seed"])
-    if any("error" in row for row in rows):
-        columns = [*columns, "error"]
+    own = {result.job for result in results}
+    held = [read_result(path) for path in sorted(folder.glob("*/seed*/result.json"))]
+    lines = [result.summary() for result in results if not result.stopped]
+    lines += [result.summary() for result in held if result.job not in own]
+    columns = list(dict.fromkeys(name for line in sorted(lines, key=len, reverse=True) for name in line))
     with at_once(folder / "summary.csv") as path, path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer = csv.DictWriter(file, columns or ["policy", "seed"], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(lines)

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from math import log
+from itertools import product
+from math import log, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 Parameters = dict[str, Any]
+
+_MOST = 10_000  # points that are listed
 
 
 @dataclass(frozen=True)
@@ -68,10 +71,11 @@ class Tuning:
         return config | {"policies": alone, "seeds": self.seeds, "log_every": config["rounds"]}
 
     def current(self) -> Parameters:
-        """The arguments' values in the config, where it gives them and the space holds them."""
+        """The arguments' values in the config, or else their defaults, where the space holds them."""
+        policy = resolve(self.config, self.source).policies[self.policy]
         found = {}
         for name, where in self.space.items():
-            node = self.config["policies"][self.policy]
+            node: Any = policy
             for key in ("init_args", *name.split(".")):
                 node = node.get(key) if isinstance(node, dict) else None
             if _is_inside(where, node):
@@ -152,6 +156,22 @@ def distribution(where: Any) -> BaseDistribution:
         return CategoricalDistribution(where)
     whole = isinstance(where.get("step"), int) and all(isinstance(where[end], int) for end in ("low", "high"))
     return IntDistribution(**where) if whole else FloatDistribution(**where)
+
+
+def points(space: dict[str, Any]) -> list[Parameters] | None:
+    """Every point of a search space; None if there are infinitely many, or more than ten thousand."""
+    values = []
+    for where in space.values():
+        if isinstance(where, list):
+            values.append(where)
+        elif "step" in where:
+            count = int((where["high"] - where["low"]) / where["step"] + 1e-9) + 1
+            values.append([where["low"] + number * where["step"] for number in range(min(count, _MOST + 1))])
+        else:
+            return None
+    if prod(map(len, values)) > _MOST:
+        return None
+    return [dict(zip(space, point, strict=True)) for point in product(*values)]
 
 
 def _check_space(where: str, tuning: Tuning) -> None:

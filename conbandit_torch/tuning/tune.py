@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from statistics import fmean
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -23,11 +23,13 @@ from conbandit_torch.running.job import build
 from conbandit_torch.running.runner import check
 from conbandit_torch.running.signals import let_in
 from conbandit_torch.running.workers import Backend, Crashed, stream
-from conbandit_torch.tuning.search_space import Parameters, Tuning, distribution
+from conbandit_torch.tuning.score import describe, loss, score
+from conbandit_torch.tuning.search_space import Parameters, Tuning, distribution, points
 
-_FORMAT = 2  # of what a trial keeps: to be raised when that changes
+_FORMAT = 3  # of what a trial keeps: to be raised when that changes
 
 if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
     from optuna.study import Study
     from optuna.trial import FrozenTrial, Trial
 
@@ -44,8 +46,9 @@ def tune(
 ) -> FrozenTrial:
     """Bring the study in `folder` to `trials` finished trials; returns the best.
 
-    The first trial has the config's own values. The trials before a restart count; so do those of other
-    commands that work on the same study.
+    The first trial has the config's own values, the defaults of arguments that it leaves out included. No
+    point is tried twice, so a small space can be exhausted before `trials` are reached. The trials before a
+    restart count; so do those of other commands that work on the same study.
 
     Args:
         tuning: what to look for.
@@ -59,20 +62,18 @@ def tune(
     from optuna.trial import TrialState
 
     study = open_study(tuning, folder)
-    if not study.get_trials(deepcopy=False):
-        for known in (tuning.current(), tuning.start):
-            if known:
-                study.enqueue_trial(known, skip_if_exists=True)
+    for known in (tuning.current(), tuning.start):
+        if known:
+            study.enqueue_trial(known, skip_if_exists=True)
     evaluate = partial(_evaluate, tuning, threads)
     asked: dict[int, Trial] = {}
     for (number, _), found in stream(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
         problem = found.reason if isinstance(found, Crashed) else ""
         problem = found if isinstance(found, str) else problem
-        if isinstance(found, list):
-            losses = [loss for _, loss in found]
-            asked[number].set_user_attr("loss", found[0][0])
-            asked[number].set_user_attr("losses", losses)
-            study.tell(number, fmean(losses))
+        if isinstance(found, dict):
+            for key, value in found.items():
+                asked[number].set_user_attr(key, value)
+            study.tell(number, loss(found))
         else:
             study.tell(number, state=TrialState.FAIL)
         console.print(_describe(tuning, study, number, problem), soft_wrap=True)
@@ -90,10 +91,20 @@ def open_study(tuning: Tuning, folder: Path) -> Study:
     from optuna.storages.journal import JournalFileBackend
 
     folder.mkdir(parents=True, exist_ok=True)
-    storage = JournalStorage(JournalFileBackend(str(_journal(tuning, folder))))
-    study = optuna.create_study(
-        storage=storage, study_name=tuning.policy, direction="minimize", load_if_exists=True
-    )
+    path = _journal(tuning, folder)
+    _mend(path)
+    try:
+        study = optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(path))),
+            study_name=tuning.policy,
+            direction="minimize",
+            load_if_exists=True,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{path}: damaged ({type(error).__name__}: {error}); remove it to tune {tuning.policy} anew, or "
+            "name another folder"
+        ) from None
     about = yaml.safe_dump({"config": tuning.trial({}), "space": tuning.space, "format": _FORMAT})
     held = study.user_attrs.get("about")
     if held is None:
@@ -126,7 +137,7 @@ def write_tuned(tunings: list[Tuning], config: dict[str, Any], folder: Path) -> 
         if trials:
             config = tuning.with_parameters(config, trials[0].params)
             seeds = ", ".join(map(str, tuning.seeds))
-            best = f"{trials[0].user_attrs['loss']} {trials[0].value:.4g}"
+            best = describe(trials[0])
             how = f"after {tuning.config['rounds']} rounds on seeds {seeds}, best of {len(trials)} trials"
             lines.append(f"#   {tuning.policy}: {best} {how}")
     path = folder / "tuned.yaml"
@@ -139,33 +150,72 @@ def _journal(tuning: Tuning, folder: Path) -> Path:
     return folder / f"{tuning.policy}.journal"
 
 
+def _mend(path: Path) -> None:
+    """Cut off a line that a killed command has not finished: what is written next would be lost with it."""
+    from optuna.storages.journal import JournalFileSymlinkLock
+
+    if not path.is_file():
+        return
+    lock = JournalFileSymlinkLock(str(path))  # the one that Optuna writes under
+    lock.acquire()
+    try:
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            with path.open("r+b") as file:
+                file.truncate(whole)
+    finally:
+        lock.release()
+
+
 def _ask(
     study: Study, tuning: Tuning, trials: int, asked: dict[int, Trial]
 ) -> Iterator[tuple[int, Parameters]]:
     """New trials, as many as are missing when this starts, or fewer if others finish some."""
-    from optuna.samplers import TPESampler
-
     space = {name: distribution(where) for name, where in tuning.space.items()}
     for _ in range(trials - len(finished(study))):
         if len(finished(study)) >= trials:
             return
-        # A seed of its own for every trial: a study that was broken off goes on as it would have.
-        study.sampler = TPESampler(seed=len(study.get_trials(deepcopy=False)), multivariate=True)
-        trial = study.ask(space)
+        trial = _new_point(study, space, points(tuning.space))
+        if trial is None:
+            return  # all points of the space have been tried
         asked[trial.number] = trial
         yield trial.number, trial.params
 
 
-def _evaluate(tuning: Tuning, threads: int, trial: tuple[int, Parameters]) -> list[tuple[str, float]] | str:
-    """The seeds' final losses, each with its name, or what was wrong."""
+def _new_point(
+    study: Study, space: dict[str, BaseDistribution], every: list[Parameters] | None
+) -> Trial | None:
+    """A trial at a point where none was before; None if there is none left among `every` point."""
+    from optuna.samplers import TPESampler
+    from optuna.trial import TrialState
+
+    while True:
+        # A seed of its own for every trial: a study that was broken off goes on as it would have.
+        seed = len(study.get_trials(deepcopy=False))
+        study.sampler = TPESampler(seed=seed, multivariate=True)
+        trial = study.ask(space)
+        earlier = study.get_trials(deepcopy=False)[: trial.number]
+        tried = [other.params for other in earlier]
+        if trial.params not in tried:
+            return trial
+        study.tell(trial.number, state=TrialState.FAIL)  # the sampler does not learn from failed trials
+        if every is not None:
+            left = [point for point in every if point not in tried]
+            if not left:
+                return None
+            study.enqueue_trial(Random(seed).choice(left))
+
+
+def _evaluate(tuning: Tuning, threads: int, trial: tuple[int, Parameters]) -> dict[str, Any] | str:
+    """The score on all seeds, or what was wrong."""
     try:
         experiment = resolve(tuning.trial(trial[1]), tuning.source)
         check(experiment)
         with let_in():  # a signal ends the trial, and its process
-            records = [build(experiment, job, threads).run()[-1] for job in experiment.jobs()]
+            return score(build(experiment, job, threads).run()[-1] for job in experiment.jobs())
     except Exception as error:  # whatever it is, the other trials go on
         return f"{type(error).__name__}: {error}"
-    return [record.loss for record in records]
 
 
 def _describe(tuning: Tuning, study: Study, number: int, problem: str) -> str:
@@ -176,5 +226,5 @@ def _describe(tuning: Tuning, study: Study, number: int, problem: str) -> str:
     )
     if problem:
         return f"{tuning.policy} trial {number}: {parameters}: FAILED, {problem}"
-    loss = f"{trial.user_attrs['loss']} {trial.value:.4g} (best {study.best_value:.4g})"
-    return f"{tuning.policy} trial {number}: {parameters}: {loss}"
+    best = describe(study.best_trial)
+    return f"{tuning.policy} trial {number}: {parameters}: {describe(trial)} (best: {best})"

@@ -32,6 +32,7 @@ from conbandit_torch.environments.replay.generated import generate_log
 from conbandit_torch.results.read import intervals, read_results
 from conbandit_torch.running.checkpoint import latest_checkpoint
 from conbandit_torch.running.metrics import WINDOW, Metrics
+from conbandit_torch.tuning.score import loss, score
 from experiments import replay as experiment
 from experiments.small_sources import small_sources
 from tests.conftest import ALGEBRA
@@ -261,7 +262,7 @@ def test_a_runs_files_hold_its_click_through_rates(finished):
         for seed in range(3):
             folder = finished / name / f"seed{seed}"
             last = rows(folder / "metrics.csv")[-1]
-            log = json.loads((folder / "result.json").read_text())["log"]
+            log = json.loads((folder / "result.json").read_text())["replayed"]
             assert last["cumulative_regret"] == "" and 1000 <= int(last["counted"]) < 1500
             assert log["events"] == 5000 and len(log["ctr"]) == 2
             earned = sum(log["ctr"]) * WINDOW
@@ -311,7 +312,8 @@ def test_the_comparison_runs(tmp_path):
 def test_tuning_prefers_more_clicks():
     world = small_replay()
     record = Simulation(Random(world.catalogue, 5), world, rounds=world.length).run()[-1]
-    assert record.loss == ("1 - CTR", 1 - record.ctr)
+    kept = score([record])
+    assert kept == {"objective": "CTR", "values": [record.ctr]} and loss(kept) == -record.ctr
 
 
 def test_subsets_of_own_populations_are_uniform():

@@ -14,6 +14,7 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
 from conbandit_torch.results.report import _holm, compare
+from conbandit_torch.running.objective import CTR
 from tests.helpers.commands import rows
 from tests.helpers.configs import GOOD, write
 
@@ -37,7 +38,7 @@ def made_up(**regrets):
     return {
         name: PolicyResults(
             seeds=list(range(len(values))),
-            rows=[{"seconds": 2.0} for _ in values],
+            seconds=np.full(len(values), 2.0),
             rounds=np.array([10, 20]),
             metrics={
                 "cumulative_regret": np.array([[0.0, value] for value in values]),
@@ -110,7 +111,14 @@ def test_paired_tests_see_what_unpaired_intervals_hide():
 
 def test_orders_are_claimed_only_where_seeds_support_them():
     base = np.array([50.0, 52.0, 51.0, 53.0, 49.0, 50.5])
-    report = compare(made_up(A=base + 5, B=base + np.array([1.0, -1.2, 0.8, -1.0, 1.1, -0.9]), C=base), "A")
+    report = compare(
+        made_up(
+            A=base + np.array([5, 5.1, 5, 4.9, 5, 5]),
+            B=base + np.array([1.0, -1.2, 0.8, -1.0, 1.1, -0.9]),
+            C=base,
+        ),
+        "A",
+    )
     assert report.order == "Order by regret: B ~ C < A"
 
 
@@ -132,7 +140,8 @@ def test_a_policy_without_a_full_window_is_left_out_of_the_curves_and_no_other(t
         ctr = np.array(windows).reshape(2, -1)
         own = made_up(**{name: [1.0, 2.0]})[name]
         metrics = own.metrics | {"ctr": own.metrics["cumulative_regret"]}
-        results[name] = replace(own, metrics=metrics, clicks=Clicks(ctr, 500, np.array([0.1, 0.1])))
+        clicks = Clicks(ctr, 500, np.array([0.1, 0.1]))
+        results[name] = replace(own, metrics=metrics, objective=CTR, clicks=clicks)
     names = [path.name for path in draw_all(results, tmp_path, "Lin") if path.suffix == ".png"]
     assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png"]
     assert len(draw_all(results, tmp_path, "Few")) == 4  # nothing can be drawn relative to Few
@@ -153,7 +162,7 @@ def test_holms_correction_by_hand():
 def test_a_single_seed_gets_no_interval_and_no_test_and_says_so():
     report = compare(made_up(A=[3.0], B=[2.0]))
     assert [line[2] for line in report.lines] == ["2.00", "3.00"]
-    assert "Only one seed, hence no interval and no test: A, B." in report.notes
+    assert "Only one seed, hence no interval and no test." in report.notes
     assert report.order == "Order by regret: B ~ A"
 
 
@@ -200,12 +209,12 @@ def test_a_policy_looks_the_same_everywhere_and_like_no_other():
         (lambda out: shutil.rmtree(out), "no such folder"),
         (lambda out: [path.unlink() for path in out.rglob("result.json")], "holds no finished runs"),
         (
-            lambda out: (out / "Con" / "seed1" / "metrics.csv").write_text("round,cumulative_regret\n4,1\n"),
-            "a half-written file?",
+            lambda out: [path.write_text("") for path in out.rglob("result.json")],
+            "none of the finished runs can be read",
         ),
         (
-            lambda out: (out / "Con" / "seed0" / "config.yaml").write_text("rounds: 99\nlog_every: 4\n"),
-            "differs from",
+            lambda out: (out / "Lin" / "seed0" / "config.yaml").write_text("rounds: 99\nlog_every: 4\n"),
+            "Lin/seed0: differs from",  # the one that differs is named, though it is the first
         ),
     ],
 )
@@ -213,6 +222,91 @@ def test_folders_that_cannot_be_compared_are_refused(results, capsys, command, s
     spoil(results)
     assert main([command, str(results)]) == 2
     assert message in capsys.readouterr().err.replace("\n", " ")
+
+
+def made_up_with(seeds, **regrets):
+    """Results with the given final regrets by seed."""
+    made = made_up(**regrets)
+    return {name: replace(own, seeds=list(seeds[name])) for name, own in made.items()}
+
+
+def test_policies_are_ranked_on_the_seeds_that_they_are_tested_on():
+    """ConUCB is better on every common seed, and worse over all of its own."""
+    report = compare(
+        made_up_with(
+            {"LinUCB": range(5), "ConUCB": range(8)},
+            LinUCB=[50.0, 52.0, 51.0, 53.0, 49.0],
+            ConUCB=[49.0, 50.9, 50.1, 52.0, 47.9, 90.0, 91.0, 92.0],
+        )
+    )
+    assert report.order == "Order by regret: ConUCB < LinUCB"
+    assert [line[:2] for line in report.lines] == [["ConUCB", "5"], ["LinUCB", "5"]]
+    assert report.lines[0][2].startswith("49.98 ± ")
+    assert "all numbers are of those that all have: 0, 1, 2, 3, 4." in report.notes
+
+
+def test_without_a_common_seed_nothing_is_claimed():
+    report = compare(made_up_with({"A": (0, 1), "B": (2, 3)}, A=[3.0, 3.1], B=[1.0, 1.1]))
+    assert report.order == "Order by regret: B ~ A" and "none is tested" in report.notes
+
+
+def test_copies_of_one_run_are_no_sample():
+    report = compare(made_up(A=[3.0] * 5, B=[2.0] * 5))
+    assert report.order == "Order by regret: B ~ A"
+    assert [line[5] for line in report.lines] == ["-", "-"]
+    assert "one run and no sample: A, B." in report.notes
+    assert "No test, because all seeds have the same difference: A and B." in report.notes
+
+
+SPOILT = {
+    "empty result": ("result.json", lambda path: path.write_text(""), "result.json: damaged ("),
+    "result of another job": (
+        "result.json",
+        lambda path: shutil.copy(path.parent.parent / "seed1" / "result.json", path),
+        "result.json: damaged (it is of Con seed 1)",
+    ),
+    "bytes for a result": (
+        "result.json",
+        lambda path: path.write_bytes(b"\xff\x00"),
+        "result.json: damaged (",
+    ),
+    "no config": ("config.yaml", lambda path: path.unlink(), "config.yaml: No such file or directory"),
+    "empty config": ("config.yaml", lambda path: path.write_text(""), "config.yaml: damaged ("),
+    "half a table": (
+        "metrics.csv",
+        lambda path: path.write_text("".join(path.read_text().splitlines(True)[:2])),
+        "metrics.csv: damaged (ends at round 4 of 12)",
+    ),
+    "words in a table": (
+        "metrics.csv",
+        lambda path: path.write_text("round,cumulative_regret\n12,a\n"),
+        "metrics.csv: damaged (could not convert string to float: 'a')",
+    ),
+    "other rounds": (
+        "metrics.csv",
+        lambda path: path.write_text("round,cumulative_regret\n12,1\n"),
+        "metrics.csv: not the rounds that the other seeds have",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_one_bad_job_is_named_and_blocks_no_other(results, capsys, kind):
+    name, spoil, message = SPOILT[kind]
+    path = results / "Con" / "seed0" / name
+    spoil(path)
+    for command in ("report", "plot"):
+        assert main([command, str(results)]) == 0
+        shown = capsys.readouterr()
+        assert f"{path.parent}/{message}" in shown.out + shown.err
+    assert read_results(results)["Con"].seeds == [1, 2, 3] and read_results(results)["Lin"].seeds[0] == 0
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_regrets_that_are_no_numbers_are_drawn_around(tmp_path, bad):
+    for regrets in ({"A": [1.0, 2.0], "B": [bad, 1.0]}, {"A": [bad, bad], "B": [bad, bad]}):
+        files = draw_all(made_up(**regrets), tmp_path / str(len(regrets)))
+        assert {path.name for path in files} >= {"regret.png", "final_regret.pdf"}
 
 
 def test_unfinished_runs_are_left_out(results):

@@ -36,7 +36,8 @@ from conbandit_torch.running.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from conbandit_torch.running.metrics import Record, records_from_tensor, records_to_tensor
+from conbandit_torch.running.metrics import records_from_tensor, records_to_tensor
+from conbandit_torch.running.record import Record
 from tests.conftest import small_world
 from tests.helpers.commands import rows
 from tests.helpers.simulations import StopAt, comparable

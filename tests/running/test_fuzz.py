@@ -16,7 +16,8 @@ from conbandit_torch.core.digests import fingerprint
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.models.history import History
 from conbandit_torch.running.checkpoint import SavedState, read_checkpoint, write_checkpoint
-from conbandit_torch.running.metrics import Record, records_from_tensor, records_to_tensor
+from conbandit_torch.running.metrics import records_from_tensor, records_to_tensor
+from conbandit_torch.running.record import Record
 from tests.conftest import ALGEBRA, REPOSITORY
 
 # The same examples every time, and no files left behind.

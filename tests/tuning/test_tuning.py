@@ -5,14 +5,15 @@ import threading
 
 import pytest
 import yaml
+from optuna.samplers import TPESampler
 from rich.console import Console
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.load import load, read
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.job import build
-from conbandit_torch.tuning.search_space import Tuning, at_the_edge, read_tunings
-from conbandit_torch.tuning.tune import finished, open_study, tune
+from conbandit_torch.tuning.search_space import Tuning, at_the_edge, distribution, read_tunings
+from conbandit_torch.tuning.tune import _new_point, finished, open_study, tune
 from tests.helpers.commands import conbandit
 from tests.helpers.configs import GOOD, SPACE, TUNABLE, write
 
@@ -43,24 +44,73 @@ def test_a_trials_value_is_the_mean_regret_on_the_tuning_seeds(tuning, tmp_path)
     config["policies"]["Lin"]["init_args"] |= best.params
     path.write_text(yaml.safe_dump(config))
     regrets = [build(load(path), ("Lin", seed), 1).run()[-1].cumulative_regret for seed in (10, 11)]
-    assert best.user_attrs == {"loss": "regret", "losses": regrets} and best.value == sum(regrets) / 2
+    assert best.user_attrs == {"objective": "regret", "values": regrets} and best.value == sum(regrets) / 2
 
 
-def test_on_a_replayed_log_it_is_the_share_shown_without_a_click(tmp_path, capsys):
+def test_on_a_replayed_log_it_is_the_click_through_rate(tmp_path, capsys):
     sizes = {"users": 20, "arms": 30, "terms": 5, "dim": 4, "events": 40, "pool": 4}
     world = {"class_path": "GeneratedLog", "init_args": sizes}
     config = TUNABLE | {"environment": world, "rounds": 20}
     assert main(["tune", str(write(tmp_path, config)), "--trials", "1", "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr()
-    assert "1 - CTR" in shown.out + shown.err and "regret" not in shown.out + shown.err
-    assert "1 - CTR 0." in (tmp_path / "out" / "tuned.yaml").read_text()
+    assert "CTR" in shown.out and ": CTR 0." in shown.err and "1 - CTR" not in shown.out + shown.err
+    assert "regret" not in shown.out + shown.err
+    assert "Lin: CTR 0." in (tmp_path / "out" / "tuned.yaml").read_text()
 
 
 def test_the_configs_own_values_are_tried_first(tuning, tmp_path):
     tune(tuning, tmp_path / "out", quiet(), trials=2)
     first, second = trials_of(tuning, tmp_path / "out")
-    assert first[0]["alpha"] == 0.4  # the config has no ridge: that is drawn
+    assert first[0] == {"alpha": 0.4, "ridge": 1.0}  # the config leaves ridge to its default
     assert second[0]["alpha"] != 0.4
+
+
+def test_no_point_is_tried_twice(tmp_path, capsys):
+    space = {"Lin": {"alpha": [0.1, 0.4], "ridge": {"low": 1, "high": 3, "step": 1}}}
+    path = write(tmp_path, with_space(space))
+    assert main(["tune", str(path), "--trials", "20", "--out", str(tmp_path / "out")]) == 0
+    (tuning,) = read_tunings(read(path), path)
+    points = [(params["alpha"], params["ridge"]) for params, _ in trials_of(tuning, tmp_path / "out")]
+    assert sorted(points) == [(0.1, 1), (0.1, 2), (0.1, 3), (0.4, 1), (0.4, 2), (0.4, 3)]
+    assert points[0] == (0.4, 1)
+
+
+def test_two_commands_that_ask_at_the_same_time_get_different_points(tuning, tmp_path):
+    """Both have seen as many trials, so that their samplers have the same seed."""
+    study, space = open_study(tuning, tmp_path), {"alpha": distribution({"low": 0.01, "high": 1.0})}
+    study.sampler = TPESampler(seed=0)
+    first = study.ask(space).params
+    study.sampler = TPESampler(seed=0)
+    assert study.ask(space).params == first  # as it would be without a check
+
+    class SameSeed(TPESampler):
+        def __init__(self, seed, **options):
+            super().__init__(seed=seed if seed > 2 else 0, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("optuna.samplers.TPESampler", SameSeed)
+        assert _new_point(study, space, None).params != first
+
+
+@pytest.mark.parametrize("rest", [b'{"op_code":', b"\x00\x00", b'{"op_code":4,"worker_id":"a"}'])
+def test_a_journal_with_a_torn_last_line_goes_on(tuning, tmp_path, rest):
+    tune(tuning, tmp_path / "out", quiet(), trials=2)
+    before = trials_of(tuning, tmp_path / "out")
+    with (tmp_path / "out" / "Lin.journal").open("ab") as file:
+        file.write(rest)
+    tune(tuning, tmp_path / "out", quiet(), trials=4)
+    after = trials_of(tuning, tmp_path / "out")
+    assert after[:2] == before and len(after) == 4
+
+
+def test_a_damaged_journal_is_named(tmp_path, capsys):
+    path = write(tmp_path, TUNABLE)
+    words = ["tune", str(path), "--trials", "1", "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    journal = tmp_path / "out" / "Lin.journal"
+    journal.write_bytes(b"nonsense\n" + journal.read_bytes())
+    assert main(words) == 2
+    assert f"{journal}: damaged (JSONDecodeError" in capsys.readouterr().err
 
 
 def test_values_to_start_from_are_tried_next(tmp_path):
