@@ -93,9 +93,9 @@ def _check(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     parameters, known = arguments_of(cls).parameters, _defaults(cls, skip)
     for name in given:
         if name not in known:
-            raise ConfigError(
-                f"{where}.init_args: {cls.__name__} has no argument {name!r}{choices(name, known)}"
-            )
+            reason = getattr(cls, "not_arguments", {}).get(name)
+            hint = choices(name, known) if reason is None else f": {reason}"
+            raise ConfigError(f"{where}.init_args: {cls.__name__} has no argument {name!r}{hint}")
     for name in known:
         if name not in given and name in parameters and parameters[name].default is inspect.Parameter.empty:
             raise ConfigError(f"{where}.init_args: {cls.__name__} needs the argument {name!r}")

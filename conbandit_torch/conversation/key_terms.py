@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -29,6 +29,12 @@ class KeyTermMixin(AskingMixin, LinearBandit):
         select: what to ask.
         base: the base bandit's own arguments.
     """
+
+    not_arguments: ClassVar[dict[str, str]] = {  # what one might look for, and why it is not there
+        "estimator": "the class says where answers go: ConLinUCB, or a class of your own with OneLevelMixin, "
+        "has one level; ConUCB, or one with ConversationMixin, has two",
+        "weight": "the conversation sets it",
+    }
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

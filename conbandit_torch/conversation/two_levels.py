@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from conbandit_torch.conversation.key_terms import KeyTermMixin
 from conbandit_torch.conversation.schedules import LogSchedule, Schedule
@@ -40,6 +40,9 @@ class ConversationMixin(KeyTermMixin):
     """
 
     answer_level = 1
+    not_arguments: ClassVar[dict[str, str]] = KeyTermMixin.not_arguments | {
+        "ridge": "with two levels the arm level's ridge is 1 - mix; set mix, or term_ridge for the key-term level"
+    }
 
     def __init__(
         self,
@@ -58,10 +61,8 @@ class ConversationMixin(KeyTermMixin):
         if not 0 < term_ridge < float("inf"):
             raise ValueError(f"term_ridge must be above 0 and finite, got {term_ridge}")
         if "ridge" in base:
-            raise ValueError(
-                f"ridge must not be given (got {base['ridge']}): with two levels the arm level's ridge is "
-                "1 - mix; set mix, or term_ridge for the key-term level"
-            )
+            reason = self.not_arguments["ridge"]
+            raise TypeError(f"{type(self).__name__} has no argument 'ridge' (got {base['ridge']}): {reason}")
         super().__init__(catalogue, num_users, schedule=schedule, select=select, **base)
         self.arm_model.set_prior(ridge=1 - mix, weight=mix)
         self.term_alpha = check_alpha("term_alpha", term_alpha)

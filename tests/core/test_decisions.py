@@ -167,6 +167,12 @@ def test_what_is_open_is_saved_and_settled_after_loading(world):
             loaded.settle(torch.tensor([1]), torch.zeros(1))
 
 
+def test_decisions_among_another_number_of_candidates_are_not_loaded(world):
+    waiting, *_ = opened(world)
+    with pytest.raises(RuntimeError, match="size mismatch for arms"):
+        OpenDecisions(world.catalogue, POOL + 1).load_state_dict(waiting.state_dict())
+
+
 def test_it_can_be_reset(world):
     waiting, contexts, shown, _ = opened(world)
     waiting.reset()

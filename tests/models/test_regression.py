@@ -341,6 +341,17 @@ def test_observations_that_do_not_fit_are_refused_and_nothing_is_learned(
         torch.testing.assert_close(value, fresh.state_dict()[name], **EXACT)
 
 
+@pytest.mark.parametrize("repeats", [1, D, D + 1, 3 * D])
+def test_observations_too_large_for_the_precision_are_refused_and_leave_the_model_usable(repeats):
+    model = make(like=torch.empty(0))
+    ids, x = torch.full((repeats,), 2), torch.full((repeats, D), 1e25)
+    with pytest.raises(NumericsError, match="model 2"):
+        model.update(ids, x, torch.ones(repeats))
+    for name, value in model.state_dict().items():
+        assert value.isfinite().all(), name
+    model.update(torch.tensor([2]), torch.ones(1, D), torch.ones(1))
+
+
 # The prior.
 
 

@@ -139,7 +139,9 @@ def decisions(make, arguments, processes=None, **world):
         users = (played.context.users + environment.first_user).tolist()
         asked = {user: [] for user in users}
         for question, _ in played.dialogue:
-            for user, term in zip(played.context.users[question.rows].tolist(), question.terms, strict=True):
+            for user, term in zip(
+                played.context.users[question.rows].tolist(), question.about.of, strict=True
+            ):
                 asked[user + environment.first_user].append(int(term))
         for user, arm in zip(users, played.arm_ids.tolist(), strict=True):
             log[number, user] = asked[user], arm
