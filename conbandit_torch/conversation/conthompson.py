@@ -7,7 +7,7 @@ from conbandit_torch.conversation.schedules import LogSchedule, Schedule
 from conbandit_torch.conversation.term_rules import OptimalTerm, Selection
 from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.confidence import Alpha, check_alpha
 from conbandit_torch.models.representation import Representation
 
 
@@ -54,7 +54,7 @@ class ConThompson(ConversationMixin, LinThompson):
             mix=mix,
             term_ridge=term_ridge,
             scale=scale,
-            term_alpha=term_scale,
+            term_alpha=check_alpha("term_scale", term_scale),
             schedule=schedule,
             select=select,
             representation=representation,

@@ -41,7 +41,8 @@ class ConversationMixin(KeyTermMixin):
 
     answer_level = 1
     not_arguments: ClassVar[dict[str, str]] = KeyTermMixin.not_arguments | {
-        "ridge": "with two levels the arm level's ridge is 1 - mix; set mix, or term_ridge for the key-term level"
+        "ridge": "with two levels the arm level's ridge is 1 - mix; set mix, or term_ridge for the key-term "
+        "level"
     }
 
     def __init__(

@@ -110,6 +110,10 @@ class OpenDecisions(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         for name in _COLUMNS:
             saved = state_dict.get(prefix + name)
-            if isinstance(saved, Tensor) and saved.ndim == self.get_buffer(name).ndim:
+            if (
+                isinstance(saved, Tensor)
+                and saved.shape[1:] == self.get_buffer(name).shape[1:]
+                and saved.ndim
+            ):
                 setattr(self, name, self.get_buffer(name).new_empty(saved.shape))
         super()._load_from_state_dict(state_dict, prefix, *args)

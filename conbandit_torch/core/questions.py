@@ -175,11 +175,15 @@ class Comparison(About):
     def edges(self, catalogue: Catalogue) -> Edges:
         """The first side's weights, and the second's with their sign turned."""
         one, other = self.first.edges(catalogue), self.second.edges(catalogue)
-        return Edges(
-            torch.cat((one.owner, other.owner)),
-            torch.cat((one.target, other.target)),
-            torch.cat((one.weight, -other.weight)),
+        cell = torch.cat((one.owner, other.owner)) * catalogue.num_arms + torch.cat(
+            (one.target, other.target)
         )
+        cells, place = cell.unique(return_inverse=True)  # an arm on both sides has the difference
+        weight = torch.cat((one.weight, -other.weight))
+        weight = weight.new_zeros(len(cells)).index_add_(0, place, weight)
+        kept = weight != 0
+        cells = cells[kept]
+        return Edges(cells // catalogue.num_arms, cells % catalogue.num_arms, weight[kept])
 
     def table(self, source: Features) -> tuple[Tensor, Tensor]:
         """[Q, D] and [Q]: every comparison has a row of its own."""

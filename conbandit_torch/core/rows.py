@@ -52,6 +52,8 @@ class Rows(nn.Module):
 
     def grow_rows(self, number: int) -> None:
         """Have `number` rows, the new ones at the end; time is linear in the new ones, on average."""
+        if number < self.num_rows:
+            raise ValueError(f"{self.num_rows} rows cannot shrink to {number}")
         old, self.num_rows = self.num_rows, number
         for name, initial in self._initial.items():
             rows, new = self.get_buffer(name), self.get_buffer(initial)

@@ -168,15 +168,20 @@ class RidgeRegression(Rows):
             if given is not None and given.shape != shape:
                 raise ValueError(f"{name} must be {list(shape)}, got {list(given.shape)}")
         if weight is not None:
-            if bool((~(weight >= 0)).any()):
-                raise ValueError("weight must hold numbers of at least 0")
+            if bool((~((weight >= 0) & weight.isfinite())).any()):
+                raise ValueError("weight must hold finite numbers of at least 0")
             root = weight.sqrt()
             features, targets = features * root[:, None], targets * root
         waves = _waves(ids)
         if len(waves) > max(self.dim, 1):  # one exact inverse takes about as long as that many steps
             assert isinstance(ids, Tensor)  # a slice has no repeats, for the type checker
-            self.add(ids, features[:, :, None] * features[:, None], features * targets[:, None])
-            self.refresh(ids.unique())
+            often = torch.bincount(ids, minlength=self.num_rows)[ids] > max(self.dim, 1)  # [B]
+            own, x = ids[often], features[often]
+            outer = x[:, :, None] * x[:, None]  # [n, D, D]
+            self._check_gain(own, outer.diagonal(dim1=1, dim2=2).sum(1) + 1, x)  # or else too large
+            self.add(own, outer, x * targets[often, None])
+            self.refresh(own.unique())
+            self.update(ids[~often], features[~often], targets[~often])
             return
         for rows in waves:
             who = ids if rows is EVERY_ROW else rows_of(ids, rows)  # type: ignore[arg-type]
