@@ -24,8 +24,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import lightning.fabric.loggers.tensorboard  # noqa: F401 - imported before forking: a child must not spend its time on it
-import scipy.stats  # noqa: F401
+import scipy.stats  # noqa: F401 - imported before forking: a child must not spend its time on it
 import torch.utils.tensorboard  # noqa: F401
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -62,10 +61,10 @@ def results(folder: Path) -> dict[str, Any]:
         found[str(path.relative_to(folder))] = lines
     for path in sorted(folder.glob("*/seed*/result.json")):
         found[str(path.relative_to(folder))] = json.loads(path.read_text())["fingerprint"]
-        events = EventAccumulator(str(path.parent), size_guidance={"scalars": 0}, purge_orphaned_data=False)
+        events = EventAccumulator(str(path.parent), size_guidance={"scalars": 0})
         events.Reload()
         for tag in sorted(set(events.Tags()["scalars"]) - {"hidden/refit_seconds"}):
-            # In the order of the files: a doubled, missing or late step shows.
+            # As TensorBoard shows them: a doubled, missing or late step shows.
             steps = [(event.step, event.value) for event in events.Scalars(tag)]
             found[f"{path.parent.relative_to(folder)}: {tag}"] = steps
     return found

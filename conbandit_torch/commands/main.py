@@ -102,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _command(options: argparse.Namespace, rest: list[str], console: Console) -> int:
     # Imported here, so that --help does not wait for torch.
     from conbandit_torch.configuration.errors import ConfigError
+    from conbandit_torch.core.checks import printable
     from conbandit_torch.datasets.base import DataError
 
     try:
@@ -127,7 +128,7 @@ def _command(options: argparse.Namespace, rest: list[str], console: Console) -> 
         problem = str(error)
     except OSError as error:
         problem = f"{error.filename or 'results'}: {error.strerror or error}"
-    console.print(f"conbandit: {problem}", style="red", soft_wrap=True)
+    console.print(printable(f"conbandit: {problem}"), style="red", soft_wrap=True)
     return 2
 
 
@@ -144,7 +145,8 @@ def _run(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
 
 def _resume(options: argparse.Namespace, console: Console) -> int:
     from conbandit_torch.configuration.load import load
-    from conbandit_torch.running.runner import EXPERIMENT, how_it_ran
+    from conbandit_torch.running.folder import EXPERIMENT
+    from conbandit_torch.running.runner import how_it_ran
 
     how = how_it_ran(options.folder)
     how |= {key: value for key in how if (value := getattr(options, key)) is not None}
@@ -162,7 +164,9 @@ def _run_into(
     **how: Any,
 ) -> int:
     from conbandit_torch.configuration.errors import ConfigError
+    from conbandit_torch.core.checks import printable
     from conbandit_torch.results.tables import summary_table
+    from conbandit_torch.running.folder import SUMMARY
     from conbandit_torch.running.job import describe
     from conbandit_torch.running.processes import launch
     from conbandit_torch.running.runner import run
@@ -173,23 +177,26 @@ def _run_into(
             "use one or the other"
         )
     processes = launch(experiment.accelerator, devices, num_nodes)
-    folder = processes.agree(folder_of())  # the first names it, since its name may hold the time
+    folder = processes.broadcast(folder_of())  # the first names it, since its name may hold the time
     results = run(experiment, folder, console, processes=processes, **how)
     failed = [result for result in results if result.error]
     if not failed:
         processes.leave()
     if not processes.is_first:
         for result in results:
-            console.print(f"process {processes.rank}: {describe(result)}", style="red", soft_wrap=True)
+            line = printable(f"process {processes.rank}: {describe(result)}")
+            console.print(line, style="red", soft_wrap=True)
         return int(bool(results))
     if len(results) < len(experiment.jobs()) or any(result.stopped for result in results):
-        console.print(f"conbandit: stopped; to go on: conbandit resume {folder}", style="red", soft_wrap=True)
+        line = printable(f"conbandit: stopped; to go on: conbandit resume {folder}")
+        console.print(line, style="red", soft_wrap=True)
         return 130
     output = _output()
     output.print(summary_table(results, experiment))
     for result in failed:
-        output.print(f"FAILED: {result.policy} seed {result.seed}: {result.error}", soft_wrap=True)
-    output.print(f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
+        output.print(printable(f"FAILED: {result.policy} seed {result.seed}: {result.error}"), soft_wrap=True)
+    where = f"Results: {folder / SUMMARY}\nCurves:  tensorboard --logdir {folder}"
+    output.print(printable(where), soft_wrap=True)
     return 1 if failed else 0
 
 
@@ -234,9 +241,10 @@ def _check_how(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> int:
     from conbandit_torch.results.read import read_results
     from conbandit_torch.results.report import compare
+    from conbandit_torch.running.folder import REPORT
 
     report = compare(read_results(options.folder), options.baseline)
-    path = options.folder / "report.md"
+    path = options.folder / REPORT
     path.write_text(report.markdown(), encoding="utf-8")
     output = _output()
     output.print(report.table())
@@ -248,10 +256,11 @@ def _plot(options: argparse.Namespace) -> int:
     from conbandit_torch.configuration.errors import ConfigError
     from conbandit_torch.results.plots import draw_all
     from conbandit_torch.results.read import read_results
+    from conbandit_torch.running.folder import PLOTS
 
     if find_spec("matplotlib") is None:
         raise ConfigError("conbandit plot needs matplotlib: pip install matplotlib")
-    for path in draw_all(read_results(options.folder), options.folder / "plots", options.baseline):
+    for path in draw_all(read_results(options.folder), options.folder / PLOTS, options.baseline):
         _output().print(str(path), soft_wrap=True)
     return 0
 

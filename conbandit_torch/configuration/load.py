@@ -25,13 +25,12 @@ from conbandit_torch.configuration.errors import (
 )
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.loop import Precision
+from conbandit_torch.running.folder import is_reserved
 from conbandit_torch.running.plan import Experiment, IfLoggerFails
+from conbandit_torch.running.processes import Precision
 
 _GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
 _GIVEN_TO_ENVIRONMENTS = {"seed"}
-# Names that a results folder needs itself.
-_RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv", "windows.csv")
 _REQUIRED = ("rounds", "environment", "policies")
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
@@ -78,7 +77,7 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
     policies = {}
     for name, node in config["policies"].items():
         where = f"{path}: policies.{name}"
-        if not isinstance(name, str) or not re.fullmatch(r"[\w+-][\w.+ -]{0,99}", name) or name in _RESERVED:
+        if not isinstance(name, str) or not re.fullmatch(r"[\w+-][\w.+ -]{0,99}", name) or is_reserved(name):
             raise ConfigError(
                 f"{where}: a policy's name is a folder's name: at most 100 letters, digits, . + - _"
             )

@@ -1,26 +1,27 @@
-"""Digests by which files and states can be seen to be equal."""
+"""Digests by which files, states and data can be seen to be equal."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from conbandit_torch.core.processes import ALONE, Processes
 
-if TYPE_CHECKING:
-    pass
+_CHECKSUM = "checksum"
 
 
-def fingerprint(tensors: dict[str, Tensor], processes: Processes = ALONE) -> str:
+def fingerprint(tensors: Mapping[str, Tensor], processes: Processes = ALONE) -> str:
     """A digest of all values, of all processes, by which two states can be seen to be equal bit for bit."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return " ".join(gather_digests(digest.hexdigest(), processes))
 
 
@@ -37,3 +38,36 @@ def file_digest(path: Path) -> str:
         while block := file.read(2**20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sealed(content: dict[str, Any]) -> str:
+    """The content as JSON, with a checksum by which damage is seen."""
+    return json.dumps(content | {_CHECKSUM: text_digest(_canonical(content))}, indent=1)
+
+
+def unsealed(text: str) -> dict[str, Any]:
+    """The content that was `sealed`.
+
+    Raises:
+        ValueError: if the text is no such JSON, or not what was written.
+    """
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError:
+        raise ValueError("it is empty, cut or no JSON") from None
+    if not isinstance(content, dict) or _CHECKSUM not in content:
+        raise ValueError("it has no checksum")
+    if content.pop(_CHECKSUM) != text_digest(_canonical(content)):
+        raise ValueError("its checksum is not that of its content")
+    return content
+
+
+def _canonical(content: dict[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True)

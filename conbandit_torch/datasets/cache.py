@@ -17,7 +17,7 @@ import torch
 from filelock import FileLock
 
 from conbandit_torch.core.digests import file_digest, fingerprint
-from conbandit_torch.core.files import at_once
+from conbandit_torch.core.files import replacing
 from conbandit_torch.datasets.base import DataError, Prepared, Reader
 from conbandit_torch.datasets.reading.files import expand
 
@@ -121,7 +121,7 @@ def _write(path: Path, prepared: Prepared) -> None:
     tensors = {name: tensor.to(_STORED.get(name, tensor.dtype)) for name, tensor in tensors.items()}
     tensors["names"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    with at_once(path) as unfinished:  # nobody else's: the lock is ours
+    with replacing(path) as unfinished:  # nobody else's: the lock is ours
         save_file(tensors, unfinished, metadata={"fingerprint": fingerprint(tensors)})
 
 

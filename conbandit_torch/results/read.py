@@ -11,8 +11,11 @@ import numpy as np
 import yaml
 
 from conbandit_torch.configuration.errors import ConfigError, choices
+from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
+from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.metrics import COLUMNS
-from conbandit_torch.running.result import JobResult, Replayed
+from conbandit_torch.running.plan import without_incidentals
+from conbandit_torch.running.result import JobResult, Replayed, ResultError, read_result
 
 METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
 
@@ -65,14 +68,15 @@ def read_results(folder: Path) -> dict[str, PolicyResults]:
         ConfigError: if there are none, or if they are not of one experiment.
     """
     found: dict[str, list[Path]] = {}
-    for path in folder.glob("*/seed*/result.json"):
-        found.setdefault(path.parts[-3], []).append(path.parent)
+    for own in job_folders(folder):
+        if (own / RESULT).is_file():
+            found.setdefault(own.parent.name, []).append(own)
     if not found:
         state = "holds no finished runs" if folder.is_dir() else "no such folder"
-        begun = (folder / "how.json").exists()
+        begun = (folder / HOW).exists()
         command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
         raise ConfigError(f"{folder}: {state}; {command} makes some")
-    order = list(dict.fromkeys(row["policy"] for row in _read_csv(folder / "summary.csv")))
+    order = list(dict.fromkeys(row["policy"] for row in _read_csv(folder / SUMMARY)))
     names = sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
     results = {name: _read_policy(found[name]) for name in names}
     _check_one_experiment([path for name in names for path in found[name]])
@@ -108,16 +112,14 @@ def with_interval(values: np.ndarray, digits: int = 2) -> str:
 
 def _read_policy(folders: list[Path]) -> PolicyResults:
     folders = sorted(folders, key=lambda folder: int(re.sub(r"\D", "", folder.name) or 0))
-    tables = [_read_csv(folder / "metrics.csv") for folder in folders]
+    finished = [_read_result(folder) for folder in folders]
+    tables = [_read_csv(folder / METRICS_FILE) for folder in folders]
     for folder, table in zip(folders, tables, strict=True):
         if [row["round"] for row in table] != [row["round"] for row in tables[0]] or not table:
             raise ConfigError(
-                f"{folder / 'metrics.csv'}: not the rounds of {folders[0] / 'metrics.csv'}; a half-written "
-                "file? Remove the folder and run again"
+                f"{folder / METRICS_FILE}: not the rounds of {folders[0] / METRICS_FILE}: the two jobs "
+                "recorded their metrics at other rounds, so they cannot be compared"
             )
-    finished = [
-        JobResult.from_json((folder / "result.json").read_text(encoding="utf-8")) for folder in folders
-    ]
     replayed = [result.replayed for result in finished if result.replayed is not None]
     return PolicyResults(
         seeds=[result.seed for result in finished],
@@ -130,6 +132,16 @@ def _read_policy(folders: list[Path]) -> PolicyResults:
         num_users=finished[0].users,
         clicks=_clicks(replayed) if replayed else None,
     )
+
+
+def _read_result(folder: Path) -> JobResult:
+    try:
+        result = read_result(folder)
+    except ResultError as error:
+        raise ConfigError(f"{error}; running the experiment again makes it good") from None
+    if result is None:
+        raise ConfigError(f"{folder}: has no result")
+    return result
 
 
 def _clicks(logs: list[Replayed]) -> Clicks:
@@ -145,8 +157,15 @@ def _check_one_experiment(folders: list[Path]) -> None:
     """All runs must agree in everything but policy and seed."""
     settings = {}
     for folder in folders:
-        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-        settings[folder] = {key: value for key, value in config.items() if key not in ("policies", "seeds")}
+        try:
+            config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+            settings[folder] = {
+                key: value for key, value in without_incidentals(config).items() if key != "policies"
+            }
+        except (OSError, ValueError, AttributeError, RecursionError, yaml.YAMLError):
+            raise ConfigError(
+                f"{folder / CONFIG}: missing or damaged; running the experiment again makes it good"
+            ) from None
     for folder, setting in settings.items():
         if setting != settings[folders[0]]:
             key = next(key for key in setting if setting[key] != settings[folders[0]].get(key))

@@ -201,7 +201,7 @@ def test_a_policy_looks_the_same_everywhere_and_like_no_other():
         (lambda out: [path.unlink() for path in out.rglob("result.json")], "holds no finished runs"),
         (
             lambda out: (out / "Con" / "seed1" / "metrics.csv").write_text("round,cumulative_regret\n4,1\n"),
-            "a half-written file?",
+            "metrics.csv is damaged: it is not what the job wrote",
         ),
         (
             lambda out: (out / "Con" / "seed0" / "config.yaml").write_text("rounds: 99\nlog_every: 4\n"),

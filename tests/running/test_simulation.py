@@ -219,14 +219,12 @@ def test_only_rows_whose_reward_was_seen_are_learned_and_counted(policy_class):
 
     world = Replay(users=2, arms=30, terms=6, dim=4, pool=5, max_terms=2)
     policy = policy_class(world.catalogue, 2)
-    simulation = Simulation(policy, world, rounds=60, precision="64-true")
     seen = []
 
     class Count(Callback):
         def on_round(self, simulation, played):
             seen.append(len(played.outcome.rows))
 
-    simulation.callbacks = (Count(),)
-    simulation.run()
+    Simulation(policy, world, rounds=60, precision="64-true", callbacks=[Count()]).run()
     assert 0 in seen and max(seen) > 0
     assert int(policy.rounds.sum()) == sum(seen)
