@@ -1,4 +1,4 @@
-"""TensorBoard's event files: histograms, the order of files, errors of the writing thread."""
+"""TensorBoard's event files: histograms, syncing, errors of the writing thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.files import sync
-from conbandit_torch.running.folder import EVENTS, event_files
+from conbandit_torch.running.folder import event_files
 
 _BINS = 64  # TensorBoard shows 30
 
@@ -38,16 +38,6 @@ def add_histogram(writer: Any, tag: str, values: Tensor, step: int) -> None:
         bucket_counts=values.histc(_BINS, low, high).tolist(),
         global_step=step,
     )
-
-
-def put_first(folder: Path) -> None:
-    """Rename the event files of earlier attempts so that TensorBoard reads them before any new one.
-
-    Their names begin with the second at which they were made, and go on with the process's id: of two
-    attempts within one second, the later one could come first, and what it purges would be purged too early.
-    """
-    for number, path in enumerate(event_files(folder)):
-        path.rename(path.with_name(f"{EVENTS}{number:010d}.earlier"))
 
 
 def sync_events(folder: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conbandit_torch.callbacks.base import Callback, SimulationView
-from conbandit_torch.callbacks.events import add_histogram, put_first, say_errors_once, sync_events
+from conbandit_torch.callbacks.events import add_histogram, say_errors_once, sync_events
 from conbandit_torch.core.files import make_folder, naming
+from conbandit_torch.running.folder import put_events_first
 from conbandit_torch.running.metrics import Record
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class TensorBoard(Callback):
 
         say_errors_once()
         make_folder(self._folder)
-        put_first(self._folder)
+        put_events_first(self._folder)
         purge_step = simulation.round + 1 if simulation.round else None
         with naming(self._folder):
             self._opened = SummaryWriter(str(self._folder), purge_step=purge_step)

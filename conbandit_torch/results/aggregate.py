@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from conbandit_torch.callbacks.events import put_first
 from conbandit_torch.core.files import replacing
 from conbandit_torch.results.read import METRICS, PolicyResults, intervals, read_results
-from conbandit_torch.running.folder import AGGREGATE, CURVES, WINDOWS, event_files
+from conbandit_torch.running.folder import AGGREGATE, CURVES, WINDOWS, event_files, put_events_first
 
 
 def aggregate(folder: Path) -> None:
@@ -67,7 +66,7 @@ def _write_events(folder: Path, own: PolicyResults, with_layout: bool) -> None:
     """Mean, low and high of every metric under the same tags for all policies: a Margin chart shows bands."""
     from torch.utils.tensorboard import SummaryWriter
 
-    put_first(folder)
+    put_events_first(folder)
     earlier = event_files(folder)
     # A TensorBoard that is running forgets what earlier files said, from round 0 on.
     with SummaryWriter(str(folder), purge_step=0) as writer:

@@ -89,6 +89,16 @@ def event_files(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"{EVENTS}*"))
 
 
+def put_events_first(folder: Path) -> None:
+    """Rename the event files of earlier attempts so that TensorBoard reads them before any new one.
+
+    Their names begin with the second at which they were made, and go on with the process's id: of two
+    attempts within one second, the later one could come first, and what it purges would be purged too early.
+    """
+    for number, path in enumerate(event_files(folder)):
+        path.rename(path.with_name(f"{EVENTS}{number:010d}.earlier"))
+
+
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
     """Refuse to work on a folder that another process works on; a crash releases it."""
