@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import csv
 import json
+import logging
 import os
 import random
 import shutil
@@ -54,6 +55,7 @@ CONFIG = {
 
 def results(folder: Path) -> dict[str, Any]:
     """Everything that must not depend on interruptions."""
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*.csv")):
         with path.open(newline="") as file:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from conbandit_torch.core.files import UNFINISHED
+from conbandit_torch.core.files import UNFINISHED, sync
 
 EXPERIMENT = "experiment.yaml"
 HOW = "how.json"
@@ -95,8 +95,11 @@ def put_events_first(folder: Path) -> None:
     Their names begin with the second at which they were made, and go on with the process's id: of two
     attempts within one second, the later one could come first, and what it purges would be purged too early.
     """
-    for number, path in enumerate(event_files(folder)):
+    earlier = event_files(folder)
+    for number, path in enumerate(earlier):
         path.rename(path.with_name(f"{EVENTS}{number:010d}.earlier"))
+    if earlier:
+        sync(folder)
 
 
 @contextmanager
