@@ -1,66 +1,79 @@
-"""Conversational contextual bandits in PyTorch."""
+"""Conversational contextual bandits in PyTorch.
 
-from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.bandits.cofineucb import CoFineUCB
-from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
-from conbandit_torch.bandits.hlinucb import HLinUCB
-from conbandit_torch.bandits.linear import LinearBandit
-from conbandit_torch.bandits.linucb import LinUCB
-from conbandit_torch.bandits.thompson import LinThompson
-from conbandit_torch.bandits.uniform import Random
-from conbandit_torch.callbacks.base import Callback
-from conbandit_torch.conversation.concofineucb import ConCoFineUCB
-from conbandit_torch.conversation.conlinucb import (
-    ConLinUCB,
-    ConLinUCBBS,
-    ConLinUCBMCR,
-    ConLinUCBUCB,
-    HConLinUCB,
-)
-from conbandit_torch.conversation.conthompson import ConThompson
-from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
-from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
-from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
-from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
-from conbandit_torch.conversation.regret_bound import regret_bound
-from conbandit_torch.conversation.schedule import (
-    LinearSchedule,
-    LogSchedule,
-    NoConversation,
-    Schedule,
-    WhileUncertain,
-)
-from conbandit_torch.conversation.selection import (
-    LargestConfidenceReduction,
-    MaxConfidenceRadius,
-    MaxRelatedConfidence,
-    OptimalTerm,
-    RandomTerm,
-    Selection,
-    UpperConfidenceTerm,
-)
-from conbandit_torch.conversation.spanner import BarycentricSpanner
-from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.core.context import Context
-from conbandit_torch.core.questions import Question
-from conbandit_torch.core.randomness import Stream
-from conbandit_torch.core.rounds import Outcome, Round
-from conbandit_torch.datasets.base import DataError, Prepared, Reader
-from conbandit_torch.datasets.prepare import prepare
-from conbandit_torch.datasets.readers.lastfm import LastFM
-from conbandit_torch.datasets.readers.mind import MIND
-from conbandit_torch.datasets.readers.movielens import MovieLens
-from conbandit_torch.datasets.readers.table import Table
-from conbandit_torch.datasets.readers.yelp import Yelp
-from conbandit_torch.environments.base import Environment
-from conbandit_torch.environments.ratings import Ratings
-from conbandit_torch.environments.recorded import Recorded
-from conbandit_torch.environments.replay.generated import GeneratedLog
-from conbandit_torch.environments.replay.protocol import Replay
-from conbandit_torch.environments.synthetic import Synthetic
-from conbandit_torch.loop import Simulation, play_round
-from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
-from conbandit_torch.models.ridge import RidgeRegression
+Names are imported when they are first used, so that `conbandit --help` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conbandit_torch.core.names import PUBLIC, public
+
+if TYPE_CHECKING:
+    from conbandit_torch.bandits.base import Bandit
+    from conbandit_torch.bandits.cofineucb import CoFineUCB
+    from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
+    from conbandit_torch.bandits.hlinucb import HLinUCB
+    from conbandit_torch.bandits.linear import LinearBandit
+    from conbandit_torch.bandits.linucb import LinUCB
+    from conbandit_torch.bandits.thompson import LinThompson
+    from conbandit_torch.bandits.uniform import Random
+    from conbandit_torch.callbacks.base import Callback
+    from conbandit_torch.conversation.concofineucb import ConCoFineUCB
+    from conbandit_torch.conversation.conlinucb import (
+        ConLinUCB,
+        ConLinUCBBS,
+        ConLinUCBMCR,
+        ConLinUCBUCB,
+        HConLinUCB,
+    )
+    from conbandit_torch.conversation.conthompson import ConThompson
+    from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
+    from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
+    from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
+    from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
+    from conbandit_torch.conversation.regret_bound import regret_bound
+    from conbandit_torch.conversation.schedule import (
+        LinearSchedule,
+        LogSchedule,
+        NoConversation,
+        Schedule,
+        WhileUncertain,
+    )
+    from conbandit_torch.conversation.selection import (
+        LargestConfidenceReduction,
+        MaxConfidenceRadius,
+        MaxRelatedConfidence,
+        OptimalTerm,
+        RandomTerm,
+        Selection,
+        UpperConfidenceTerm,
+    )
+    from conbandit_torch.conversation.spanner import BarycentricSpanner
+    from conbandit_torch.core.catalogue import Catalogue
+    from conbandit_torch.core.context import Context
+    from conbandit_torch.core.errors import DataError
+    from conbandit_torch.core.questions import Question
+    from conbandit_torch.core.randomness import Stream
+    from conbandit_torch.core.rounds import Outcome, Round
+    from conbandit_torch.datasets.base import Prepared, Reader
+    from conbandit_torch.datasets.prepare import prepare
+    from conbandit_torch.datasets.readers.lastfm import LastFM
+    from conbandit_torch.datasets.readers.mind import MIND
+    from conbandit_torch.datasets.readers.movielens import MovieLens
+    from conbandit_torch.datasets.readers.table import Table
+    from conbandit_torch.datasets.readers.yelp import Yelp
+    from conbandit_torch.environments.base import Environment
+    from conbandit_torch.environments.ratings import Ratings
+    from conbandit_torch.environments.recorded import Recorded
+    from conbandit_torch.environments.replay.generated import GeneratedLog
+    from conbandit_torch.environments.replay.protocol import Replay
+    from conbandit_torch.environments.synthetic import Synthetic
+    from conbandit_torch.loop import Simulation, play_round
+    from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
+    from conbandit_torch.models.ridge import RidgeRegression
+
+__version__ = "0.1.0"
 
 __all__ = [
     "MIND",
@@ -133,7 +146,18 @@ __all__ = [
     "VarRS",
     "WhileUncertain",
     "Yelp",
+    "__version__",
     "play_round",
     "prepare",
     "regret_bound",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, public(name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

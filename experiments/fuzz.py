@@ -48,9 +48,10 @@ from small_sources import Small, small_sources
 
 import conbandit_torch
 from conbandit_torch import ConUCB, DataError, HConUCB, Recorded, Simulation, Synthetic, prepare
-from conbandit_torch.configuration.errors import ConfigError
-from conbandit_torch.configuration.load import build_environment, build_policy, load, read
+from conbandit_torch.configuration.build import build_environment, build_policy
+from conbandit_torch.configuration.load import load, read
 from conbandit_torch.core.digests import sealed, unsealed
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState, read_checkpoint, write_checkpoint
 from conbandit_torch.running.plan import Experiment
 from conbandit_torch.tuning.search_space import read_tunings

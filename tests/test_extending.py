@@ -26,11 +26,11 @@ from conbandit_torch import (
     play_round,
 )
 from conbandit_torch.commands.main import main
-from conbandit_torch.configuration.errors import ConfigError
 from conbandit_torch.configuration.load import load
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.testing import check_policy
-from tests.configuration.test_config import GOOD, changed, write
 from tests.conftest import REPOSITORY, small_world
+from tests.helpers.configs import GOOD, changed, write
 
 # The documentation.
 

@@ -4,56 +4,31 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+import numpy as np
+import rich.table
+import yaml
 
-if TYPE_CHECKING:
-    from conbandit_torch.datasets.base import Dataset, Reader
-
-
-def add_commands(commands: Any) -> None:
-    """Add the command `data` to the program's."""
-    data = commands.add_parser("data", help="look at, or prepare, a folder of real data")
-    kinds = data.add_subparsers(dest="data_command", required=True)
-    more = (
-        "Any other argument is a parameter of the reader, for example --min_user_feedback 20 "
-        "(a reader's docstring lists them)."
-    )
-    inspect = kinds.add_parser(
-        "inspect",
-        help="recognise the format, and count",
-        description="Say which format a folder has, what is in it, and what the thresholds leave.",
-        epilog=more,
-        allow_abbrev=False,
-    )
-    prepare = kinds.add_parser(
-        "prepare",
-        help="make features, clicks and preferences, and keep them for runs",
-        description="Prepare a folder of real data for runs, and print the lines of a config that use it.",
-        epilog=more,
-        allow_abbrev=False,
-    )
-    prepare.add_argument("--dim", type=int, default=50, metavar="D", help="features an item (default: 50)")
-    prepare.add_argument("--ridge", type=float, default=1.0, metavar="R", help="of preferences (default: 1)")
-    prepare.add_argument("--seed", type=int, default=0, metavar="S", help="of drawn negatives (default: 0)")
-    prepare.add_argument(
-        "--cache", metavar="DIR", help="default: $CONBANDIT_CACHE, or else ~/.cache/conbandit_torch"
-    )
-    for command in (inspect, prepare):
-        command.add_argument("path", metavar="PATH", help="folder of the data, or one of its files")
-        command.add_argument(
-            "--reader", metavar="CLASS", help="instead of recognising it: Yelp, or my_file.MyReader"
-        )
+from conbandit_torch.commands.screen import Screen
+from conbandit_torch.configuration.build import build_part
+from conbandit_torch.configuration.yaml_files import value_of
+from conbandit_torch.core.errors import ConfigError, DataError
+from conbandit_torch.datasets.base import Dataset, Reader
+from conbandit_torch.datasets.cache import cache_path
+from conbandit_torch.datasets.prepare import prepare
+from conbandit_torch.datasets.readers.lastfm import LastFM
+from conbandit_torch.datasets.readers.mind import MIND
+from conbandit_torch.datasets.readers.movielens import MovieLens
+from conbandit_torch.datasets.readers.table import Table
+from conbandit_torch.datasets.readers.yelp import Yelp
+from conbandit_torch.datasets.reading.files import expand, need_libraries, require
 
 
-def run(options: argparse.Namespace, parameters: list[tuple[str, str]], output: Console) -> int:
+def main(options: argparse.Namespace, parameters: list[tuple[str, str]], console: Screen) -> int:
     """Run the command; returns the exit code."""
-    # Imported here, so that --help does not wait for torch.
-    from conbandit_torch.datasets.reading.files import need_libraries
-
     need_libraries()
+    output = Screen()
     reader, part = _reader(options.path, options.reader, parameters)
     output.print(f"{options.path}: {type(reader).__name__}", soft_wrap=True)
     for path in reader.files():
@@ -65,14 +40,7 @@ def run(options: argparse.Namespace, parameters: list[tuple[str, str]], output: 
     return 0
 
 
-def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], output: Console) -> None:
-    import yaml
-
-    from conbandit_torch.configuration.errors import ConfigError
-    from conbandit_torch.datasets.base import DataError
-    from conbandit_torch.datasets.cache import cache_path
-    from conbandit_torch.datasets.prepare import prepare
-
+def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], output: Screen) -> None:
     how = {"dim": options.dim, "ridge": options.ridge, "seed": options.seed, "of_feedback": True}
     try:
         prepared = prepare(reader, **how, cache=options.cache)
@@ -99,11 +67,6 @@ def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], 
 
 def _reader(path: str, name: str | None, parameters: list[tuple[str, str]]) -> tuple[Reader, dict[str, Any]]:
     """The reader, and how a config would name it."""
-    from conbandit_torch.configuration.errors import ConfigError
-    from conbandit_torch.configuration.load import build_part
-    from conbandit_torch.configuration.yaml_files import value_of
-    from conbandit_torch.datasets.base import Reader
-
     # A config may be run from elsewhere.
     given: dict[str, Any] = {"path": path if path[:1] in ("~", "$") else str(Path(path).absolute())}
     for key, text in parameters:
@@ -119,14 +82,6 @@ def _reader(path: str, name: str | None, parameters: list[tuple[str, str]]) -> t
 
 def recognise(path: Path) -> str:
     """The name of the reader whose files are there."""
-    from conbandit_torch.datasets.base import DataError
-    from conbandit_torch.datasets.readers.lastfm import LastFM
-    from conbandit_torch.datasets.readers.mind import MIND
-    from conbandit_torch.datasets.readers.movielens import MovieLens
-    from conbandit_torch.datasets.readers.table import Table
-    from conbandit_torch.datasets.readers.yelp import Yelp
-    from conbandit_torch.datasets.reading.files import expand, require
-
     require(expand(path))
     reasons = []
     readers: tuple[type[Reader], ...] = (MovieLens, LastFM, MIND, Yelp, Table)
@@ -140,11 +95,9 @@ def recognise(path: Path) -> str:
     raise DataError("\n".join([f"{path}: no known format", *reasons]))
 
 
-def _table(data: Dataset, reader: Reader) -> Table:
+def _table(data: Dataset, reader: Reader) -> rich.table.Table:
     """What was read, and what is left."""
-    import numpy as np
-
-    table = Table(show_header=False)
+    table = rich.table.Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     for name, count in data.counts.items():

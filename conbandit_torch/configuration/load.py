@@ -1,13 +1,11 @@
-"""YAML to objects. Every error names the file, the key, what was wrong and what would be right."""
+"""YAML to an experiment. Every error names the file, the key, what was wrong and what would be right."""
 
 from __future__ import annotations
 
 import re
 from argparse import ArgumentError
 from collections.abc import Iterable
-from inspect import signature
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, get_args
 
 from jsonargparse import ArgumentParser
@@ -15,22 +13,15 @@ from jsonargparse.typing import PositiveInt
 
 from conbandit_torch.bandits.base import BadFeedback, Bandit
 from conbandit_torch.callbacks.base import Callback
-from conbandit_torch.configuration.errors import (
-    ConfigError,
-    arguments_of,
-    check_keys,
-    choices,
-    explain,
-    first,
-)
+from conbandit_torch.configuration.build import GIVEN_TO_ENVIRONMENTS, GIVEN_TO_POLICIES, resolve_part
+from conbandit_torch.configuration.errors import check_keys, first
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
+from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.running.folder import is_reserved
 from conbandit_torch.running.plan import Experiment, IfLoggerFails
 from conbandit_torch.running.processes import Precision
 
-_GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
-_GIVEN_TO_ENVIRONMENTS = {"seed"}
 _REQUIRED = ("rounds", "environment", "policies")
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
@@ -81,44 +72,15 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
             raise ConfigError(
                 f"{where}: a policy's name is a folder's name: at most 100 letters, digits, . + - _"
             )
-        policies[name] = _part(where, node, Bandit, _GIVEN_TO_POLICIES)
-    environment = _part(f"{path}: environment", config["environment"], Environment, _GIVEN_TO_ENVIRONMENTS)
+        policies[name] = resolve_part(where, node, Bandit, GIVEN_TO_POLICIES)
+    environment = resolve_part(
+        f"{path}: environment", config["environment"], Environment, GIVEN_TO_ENVIRONMENTS
+    )
     callbacks = {
-        str(name): _part(f"{path}: callbacks.{name}", node, Callback, set()) for name, node in named.items()
+        str(name): resolve_part(f"{path}: callbacks.{name}", node, Callback, set())
+        for name, node in named.items()
     }
     return Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
-
-
-def build_environment(experiment: Experiment, seed: int) -> Environment:
-    """The experiment's environment; errors of its constructor name the file."""
-    part = experiment.environment
-    takes_seed = "seed" in arguments_of(resolve_name(part["class_path"]))
-    given = {"seed": seed} if takes_seed else {}  # a recorded environment has nothing to draw
-    environment: Environment = _instantiate(
-        f"{experiment.source}: environment", part, Environment, _GIVEN_TO_ENVIRONMENTS, given
-    )
-    return environment
-
-
-def build_policy(experiment: Experiment, name: str, environment: Environment, seed: int) -> Bandit:
-    """One of the experiment's policies, for the environment; errors of its constructor name the file."""
-    given = {"catalogue": environment.catalogue, "num_users": environment.num_users, "seed": seed}
-    where = f"{experiment.source}: policies.{name}"
-    policy: Bandit = _instantiate(where, experiment.policies[name], Bandit, _GIVEN_TO_POLICIES, given)
-    return policy
-
-
-def build_callbacks(experiment: Experiment) -> list[Callback]:
-    """The experiment's own callbacks, new ones; errors of their constructors name the file."""
-    return [
-        _instantiate(f"{experiment.source}: callbacks.{name}", part, Callback, set(), {})
-        for name, part in experiment.callbacks.items()
-    ]
-
-
-def build_part(where: str, node: Any, base: type) -> Any:
-    """An object of a kind from its `class_path` and `init_args`; errors begin with `where`."""
-    return _instantiate(where, _part(where, node, base, set()), base, set(), {})
 
 
 def parse_seeds(value: Any) -> list[int]:
@@ -180,72 +142,3 @@ def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
             f"{path}: seeds: expected distinct whole numbers like 0,1,2 or 0-9, got {seeds!r}"
         ) from None
     return settings
-
-
-def _parser(base: type, skip: set[str]) -> ArgumentParser:
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_subclass_arguments(base, "part", skip=skip, required=True)
-    return parser
-
-
-def _part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
-    """A `class_path` / `init_args` node, checked and with all defaults filled in."""
-    node = {"class_path": node} if isinstance(node, str) else node
-    if not isinstance(node, dict):
-        raise ConfigError(f"{where}: expected class_path and init_args, got {node!r}")
-    check_keys(node, where, required=("class_path",), optional=("init_args",))
-    if not isinstance(node["class_path"], str):
-        raise ConfigError(f"{where}.class_path: expected a class, got {node['class_path']!r}")
-    if not isinstance(node.get("init_args") or {}, dict):
-        raise ConfigError(f"{where}.init_args: expected arguments by name, got {node['init_args']!r}")
-    node = {key: value for key, value in node.items() if value is not None}
-    _import_classes(where, node)
-    try:
-        parsed = _parser(base, skip).parse_object({"part": node})
-    except (ArgumentError, TypeError, ValueError, ImportError, AttributeError, SystemExit) as error:
-        raise ConfigError(explain(where, str(error), base, skip)) from None
-    resolved: dict[str, Any] = {"init_args": {}} | parsed.part.as_dict()
-    cls = resolve_name(resolved["class_path"])
-    defaults, given = arguments_of(cls, skip), signature(cls).parameters
-    for key, value in resolved["init_args"].items():
-        may_be_null = key in given and "None" in str(given[key].annotation)
-        if value is None and defaults[key] is not None and not may_be_null:
-            raise ConfigError(
-                f"{where}.init_args.{key}: expected a value such as {defaults[key]!r}, got null"
-            )
-    return resolved
-
-
-def _import_classes(where: str, node: Any) -> None:
-    """Import what `class_path` names anywhere in the node: an error in one's own module is told as it is."""
-    if not isinstance(node, dict):
-        return
-    path = node.get("class_path")
-    if isinstance(path, str) and "." in path:
-        try:
-            resolve_name(path)
-        except (Exception, SystemExit) as error:  # a program's module ends the process when imported
-            raise ConfigError(f"{where}.class_path: {path}: {type(error).__name__}: {error}") from None
-    for key, value in node.items():
-        _import_classes(f"{where}.{key}", value)
-
-
-def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], given: dict[str, Any]) -> Any:
-    failures: list[Exception] = []
-
-    def make(cls: type, *args: Any, **init: Any) -> Any:
-        try:
-            return cls(*args, **init, **(given if issubclass(cls, base) else {}))
-        except Exception as error:
-            failures.append(error)  # jsonargparse would bury it in a report of its own
-            raise
-
-    parser = _parser(base, skip)
-    try:
-        return parser.instantiate(
-            parser.parse_object({"part": part}), instantiators=[(make, object, True)]
-        ).part
-    except (Exception, SystemExit) as error:
-        cause = failures[0] if failures else error
-        kind = "" if isinstance(cause, ValueError | TypeError) else f"{type(cause).__name__}: "
-        raise ConfigError(f"{where}: {kind}{cause}") from None

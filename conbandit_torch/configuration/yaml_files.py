@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from conbandit_torch.configuration.errors import ConfigError
+from conbandit_torch.core.errors import ConfigError
 
 _MOST_VALUES = 100_000
 

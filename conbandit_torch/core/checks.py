@@ -8,14 +8,6 @@ import torch
 from torch import Tensor
 
 
-def printable(text: str) -> str:
-    """The text without characters that move a terminal's cursor, change its colours or ring its bell.
-
-    Names come from configs, folders and data, so messages that repeat them could otherwise do so.
-    """
-    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
-
-
 def expect_memory(what: str, needed: int) -> None:
     """Refuse to make arrays that the machine has no memory for, before half a minute is spent on filling it.
 

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-class DataError(ValueError):
-    """Data that cannot be used: says which file, and where the file allows it which line, and why."""
-
-
 class Feedback(NamedTuple):
     """What users did, in the order of time; one entry an event.
 

@@ -17,8 +17,9 @@ import torch
 from filelock import FileLock
 
 from conbandit_torch.core.digests import file_digest, fingerprint
+from conbandit_torch.core.errors import DataError
 from conbandit_torch.core.files import replacing
-from conbandit_torch.datasets.base import DataError, Prepared, Reader
+from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.datasets.reading.files import expand
 
 FORMAT = 2  # to be raised with a change, outside this folder, of what is prepared

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.blocks import rows_per_block
+from conbandit_torch.core.errors import DataError
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.datasets.base import DataError, Dataset, Feedback, Prepared, Reader
+from conbandit_torch.datasets.base import Dataset, Feedback, Prepared, Reader
 from conbandit_torch.datasets.cache import cached
 from conbandit_torch.datasets.reading.files import need_libraries
 from conbandit_torch.models.ridge import RidgeRegression

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from conbandit_torch.configuration.errors import ConfigError, choices
+from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.metrics import COLUMNS

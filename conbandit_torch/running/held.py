@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from conbandit_torch.configuration.errors import ConfigError
-from conbandit_torch.configuration.load import build_environment
+from conbandit_torch.configuration.build import build_environment
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.checkpoint import CheckpointError, list_checkpoints, read_manifest
 from conbandit_torch.running.folder import CHECKPOINTS, CONFIG, job_folders
 from conbandit_torch.running.job import finished, origin_of, write_config

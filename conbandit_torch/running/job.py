@@ -16,7 +16,7 @@ from conbandit_torch.callbacks.checkpoints import Checkpoint
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.callbacks.progress import headline
 from conbandit_torch.callbacks.tensorboard import TensorBoard
-from conbandit_torch.configuration.load import build_callbacks, build_environment, build_policy
+from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
 from conbandit_torch.core.digests import file_digest, fingerprint
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes

@@ -21,10 +21,9 @@ from rich.console import Console
 
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.progress import ProgressBar, ProgressLines, progress_bars
-from conbandit_torch.configuration.errors import ConfigError
-from conbandit_torch.configuration.load import build_callbacks, build_environment, build_policy
-from conbandit_torch.core.checks import printable
+from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
 from conbandit_torch.core.digests import sealed, unsealed
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.results.aggregate import aggregate
@@ -164,7 +163,7 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
 
 
 def _say(console: Console, line: str) -> None:
-    console.print(printable(line), soft_wrap=True)
+    console.print(line, soft_wrap=True)
 
 
 def _here(

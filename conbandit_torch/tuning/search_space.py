@@ -21,8 +21,9 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conbandit_torch.configuration.errors import ConfigError, check_keys, choices
+from conbandit_torch.configuration.errors import check_keys
 from conbandit_torch.configuration.load import parse_seeds, resolve, set_value
+from conbandit_torch.core.errors import ConfigError, choices
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from rich.console import Console
 
-from conbandit_torch.configuration.errors import ConfigError
 from conbandit_torch.configuration.load import resolve
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import write_atomically
 from conbandit_torch.running.folder import TUNED
 from conbandit_torch.running.job import build

@@ -24,8 +24,8 @@ from conbandit_torch.conversation.concofineucb import ConCoFineUCB
 from conbandit_torch.conversation.conthompson import ConThompson
 from conbandit_torch.core import blocks
 from conbandit_torch.testing import CHECKS, decisions
-from tests.bandits.test_reference import ArmCoFineUCB, ArmEpsilon, ArmThompson, BareThompson
 from tests.conftest import ALGEBRA, EXACT, small_world
+from tests.helpers.policies import ArmCoFineUCB, ArmEpsilon, ArmThompson, BareThompson
 
 
 class ConEpsilon(ConversationMixin, EpsilonGreedy):

@@ -36,8 +36,9 @@ from conbandit_torch import (
     play_round,
 )
 from conbandit_torch.conversation.spanner import spanner
-from tests.bandits import test_hidden
 from tests.conftest import ALGEBRA, small_world, weights
+from tests.helpers.hidden import HIDDEN_POLICIES
+from tests.helpers.policies import ArmCoFineUCB, ArmEpsilon, ArmThompson, BareThompson
 from tests.reference import linear, others
 
 
@@ -46,22 +47,6 @@ class Fractional(Schedule):
 
     def total(self, rounds):
         return 0.4 * rounds
-
-
-class BareThompson(ConversationMixin, LinThompson):
-    pass
-
-
-class ArmThompson(ArmConversationMixin, LinThompson):
-    pass
-
-
-class ArmCoFineUCB(ArmConversationMixin, CoFineUCB):
-    pass
-
-
-class ArmEpsilon(ArmConversationMixin, EpsilonGreedy):
-    pass
 
 
 class Reference:
@@ -153,7 +138,7 @@ CASES = [(n, s) for n, r in POLICIES.items() for s in SCHEDULES if r.kind != "pl
 
 def test_every_exported_policy_has_a_reference():
     compared = {reference.policy for reference in POLICIES.values()}
-    compared |= {policy for policy, *_ in test_hidden.POLICIES.values()}
+    compared |= {policy for policy, *_ in HIDDEN_POLICIES.values()}
     exported = (getattr(conbandit_torch, name) for name in conbandit_torch.__all__)
     policies = {c for c in exported if inspect.isclass(c) and issubclass(c, Bandit)}
     assert policies - compared == {Bandit, ArmConversationMixin}  # which are abstract

@@ -16,8 +16,8 @@ from conbandit_torch import (
 )
 from conbandit_torch.core import blocks
 from conbandit_torch.testing import decisions
-from tests.bandits.test_hidden import compare_with_reference, hidden_world
 from tests.conftest import EXACT, small_world
+from tests.helpers.hidden import compare_with_reference, hidden_world
 
 
 @pytest.mark.parametrize("name", ["HLinUCB", "HConUCB"])

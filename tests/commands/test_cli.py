@@ -1,25 +1,13 @@
 """The command line as a user meets it."""
 
-import csv
 import shutil
-import subprocess
-import sys
 
 import pytest
 import yaml
 
 from conbandit_torch.commands.main import main
-from tests.configuration.test_config import GOOD, changed, write
-
-
-def rows(path):
-    with path.open() as file:
-        return list(csv.DictReader(file))
-
-
-def conbandit(*arguments, cwd=None):
-    command = [sys.executable, "-m", "conbandit_torch", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+from tests.helpers.commands import conbandit, numbers, rows
+from tests.helpers.configs import GOOD, changed, write
 
 
 def test_run_writes_what_it_promises(tmp_path, capsys):
@@ -118,14 +106,6 @@ def test_results_of_another_config_are_never_overwritten(tmp_path, capsys):
     assert "holds results of another config" in message
     assert "policies.Con.init_args.mix: 0.3 there, 0.9 now" in message
     assert (out / "summary.csv").read_text() == before
-
-
-def numbers(out):
-    """All metrics of a results folder, but for the times."""
-    return {
-        str(path.relative_to(out)): [{**row, "seconds": ""} for row in rows(path)]
-        for path in sorted(out.rglob("*.csv"))
-    }
 
 
 @pytest.fixture(scope="module")

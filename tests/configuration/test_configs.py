@@ -9,8 +9,8 @@ import yaml
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.load import load
-from tests.commands.test_cli import rows
 from tests.conftest import REPOSITORY
+from tests.helpers.commands import rows
 
 CONFIGS = sorted((REPOSITORY / "configs").rglob("*.yaml"))
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,12 @@ import pytest
 
 from conbandit_torch import MIND, DataError, LastFM, MovieLens, Reader, Table, Yelp
 from conbandit_torch.commands.main import main
-from conbandit_torch.configuration.errors import ConfigError
-from conbandit_torch.configuration.load import build_part
+from conbandit_torch.configuration.build import build_part
+from conbandit_torch.core.errors import ConfigError
 from experiments.small_sources import small_sources
+from tests.helpers.data import real
 
 SMALL = small_sources()
-real = pytest.mark.skipif("CONBANDIT_DATA" not in os.environ, reason="CONBANDIT_DATA names no folder of data")
 
 
 def written(name, folder):

@@ -18,7 +18,7 @@ from experiments import data_benchmark
 from experiments.data_benchmark import write_ratings
 from experiments.small_sources import small_sources
 from tests.conftest import ALGEBRA, EXACT
-from tests.datasets.test_datasets import real
+from tests.helpers.data import real
 
 SMALL = small_sources()
 

@@ -7,12 +7,13 @@ import yaml
 import conbandit_torch.datasets
 from conbandit_torch import ConUCB, LinUCB, Ratings, Simulation
 from conbandit_torch.commands.main import main
-from conbandit_torch.configuration.errors import ConfigError
-from conbandit_torch.configuration.load import build_environment, load
+from conbandit_torch.configuration.build import build_environment
+from conbandit_torch.configuration.load import load
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.environments.replay.generated import generate_log
-from tests.commands.test_cli import rows
 from tests.conftest import ALGEBRA
+from tests.helpers.commands import rows
 
 LENGTHS = (3, 9, 6, 9)  # events of each user
 

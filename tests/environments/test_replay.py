@@ -34,12 +34,12 @@ from conbandit_torch.running.checkpoint import latest_checkpoint
 from conbandit_torch.running.metrics import WINDOW, Metrics
 from experiments import replay as experiment
 from experiments.small_sources import small_sources
-from tests.commands.test_cli import rows
-from tests.configuration.test_config import write
 from tests.conftest import ALGEBRA
+from tests.helpers.commands import rows
+from tests.helpers.configs import write
+from tests.helpers.simulations import StopAt, comparable
 from tests.reference import linear
 from tests.reference import replay as reference
-from tests.running.test_checkpoint import StopAt, comparable
 
 LENGTHS = (40, 75, 10, 75, 30, 58)  # the third has too few items for a pool of 9
 

@@ -6,14 +6,7 @@ import yaml
 
 from conbandit_torch.results.read import read_results, with_interval
 from experiments import paper
-from tests.commands.test_cli import rows
-
-
-def cells(path):
-    """A Markdown table's rows, without its rule."""
-    lines = path.read_text().splitlines()
-    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return [table[0], *table[2:]]
+from tests.helpers.commands import cells, rows
 
 
 def check_sweep(folder, values, policies, key):

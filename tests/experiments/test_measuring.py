@@ -7,7 +7,7 @@ import pytest
 
 from experiments import benchmark, precision, scaling, scaling_report
 from experiments.measuring import Breakdown
-from tests.experiments.test_experiments import cells
+from tests.helpers.commands import cells
 
 
 def test_benchmark_measures_every_policy_asked_for(tmp_path, capsys):

@@ -10,12 +10,12 @@ from scipy import stats
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from conbandit_torch.commands.main import main
-from conbandit_torch.configuration.errors import ConfigError
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
 from conbandit_torch.results.report import _holm, compare
-from tests.commands.test_cli import rows
-from tests.configuration.test_config import GOOD, write
+from tests.helpers.commands import rows
+from tests.helpers.configs import GOOD, write
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ def test_figures_are_drawn(results):
 
 
 def test_without_matplotlib_plot_says_what_to_install(results, capsys, monkeypatch):
-    monkeypatch.setattr("conbandit_torch.commands.main.find_spec", lambda name: None)
+    monkeypatch.setattr("conbandit_torch.commands.plot.find_spec", lambda name: None)
     assert main(["plot", str(results)]) == 2
     assert "conbandit plot needs matplotlib: pip install matplotlib" in capsys.readouterr().err
 

@@ -37,8 +37,9 @@ from conbandit_torch.running.checkpoint import (
     write_checkpoint,
 )
 from conbandit_torch.running.metrics import Record, records_from_tensor, records_to_tensor
-from tests.commands.test_cli import rows
 from tests.conftest import small_world
+from tests.helpers.commands import rows
+from tests.helpers.simulations import StopAt, comparable
 
 POLICIES = {
     "Random": (Random, {}),
@@ -53,24 +54,11 @@ POLICIES = {
 }
 
 
-class StopAt(Callback):
-    def __init__(self, number):
-        self.number = number
-
-    def on_round(self, simulation, played):
-        if simulation.round == self.number:
-            simulation.stop()
-
-
 def simulation(name, *callbacks, rounds=40, world=None, **kwargs):
     cls, arguments = POLICIES[name]
     environment = small_world(**(world or {}))
     policy = cls(environment.catalogue, environment.num_users, seed=5, **arguments)
     return Simulation(policy, environment, rounds=rounds, log_every=4, callbacks=callbacks, **kwargs)
-
-
-def comparable(records):
-    return [{k: v for k, v in vars(r).items() if k not in ("seconds", "details")} for r in records]
 
 
 @pytest.mark.parametrize("precision", ["32-true", "64-true"])

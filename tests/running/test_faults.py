@@ -12,8 +12,8 @@ import pytest
 from conbandit_torch.callbacks.tensorboard import TensorBoard
 from conbandit_torch.commands.main import main
 from conbandit_torch.running.metrics import Record
-from tests.commands.test_cli import conbandit, numbers, rows
-from tests.configuration.test_config import GOOD, changed, write
+from tests.helpers.commands import conbandit, numbers, rows
+from tests.helpers.configs import GOOD, changed, write
 
 FEW = GOOD | {"seeds": "0", "checkpoint_every": 5}
 

@@ -19,23 +19,9 @@ from conbandit_torch.running.checkpoint import list_checkpoints
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
 from conbandit_torch.running.workers import results_of
 from experiments import kills
-from tests.commands.test_cli import numbers
-from tests.configuration.test_config import GOOD, write
 from tests.conftest import REPOSITORY, wait_for
-from tests.tuning.test_tuning import TUNABLE
-
-
-def start(*arguments):
-    """A command in a process group of its own, so that its workers can be killed with it."""
-    command = [sys.executable, "-m", "conbandit_torch", *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
-def kill(process):
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+from tests.helpers.commands import kill, numbers, start
+from tests.helpers.configs import GOOD, TUNABLE, write
 
 
 def test_a_parallel_run_killed_half_way_ends_as_if_nothing_had_happened(tmp_path, capsys):

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from conbandit_torch import Callback
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.load import load
 from conbandit_torch.running import origin
 from conbandit_torch.running.checkpoint import list_checkpoints
 from conbandit_torch.running.job import run_job
-from tests.commands.test_cli import numbers
-from tests.configuration.test_config import GOOD, changed, write
+from tests.helpers.commands import numbers
+from tests.helpers.configs import GOOD, changed, write
+from tests.helpers.simulations import StopAt
 
 FILED = """
 from pathlib import Path
@@ -36,15 +36,9 @@ def filed(tmp_path, monkeypatch):
     return write(tmp_path, changed("environment", part))
 
 
-class StopAt(Callback):
-    def on_round(self, simulation, played):
-        if simulation.round == 7:
-            simulation.stop()
-
-
 def test_a_checkpoint_is_not_gone_on_from_with_other_data(filed, tmp_path, capsys):
     out = tmp_path / "out"
-    assert run_job(load(filed), out, 1, ("Lin", 0), StopAt()).stopped
+    assert run_job(load(filed), out, 1, ("Lin", 0), StopAt(7)).stopped
     (tmp_path / "data.txt").write_text("1000")
     assert "OtherOriginError" in run_job(load(filed), out, 1, ("Lin", 0)).error
     assert main(["run", str(filed), "--out", str(out), "--threads", "1"]) == 2
@@ -67,7 +61,7 @@ def test_new_seeds_are_not_run_on_other_data_into_the_same_folder(filed, tmp_pat
 
 def test_the_result_the_config_and_the_checkpoint_carry_the_same_digest_of_the_data(filed, tmp_path):
     out = tmp_path / "out"
-    run_job(load(filed), out, 1, ("Lin", 0), StopAt())
+    run_job(load(filed), out, 1, ("Lin", 0), StopAt(7))
     (checkpoint,) = list_checkpoints(out / "Lin" / "seed0" / "checkpoints")
     about = json.loads((checkpoint / "manifest.json").read_text())["origin"]
     assert about["kernels"] == "torch" and about["version"] == origin.package_version()
@@ -80,7 +74,7 @@ def test_the_result_the_config_and_the_checkpoint_carry_the_same_digest_of_the_d
 def test_another_version_goes_on_and_says_what_may_differ(tmp_path, monkeypatch, caplog):
     config, out = write(tmp_path, GOOD), tmp_path / "out"
     assert main(["run", str(config), "--out", str(out), "--seeds", "0"]) == 0
-    run_job(load(config), out, 1, ("Lin", 1), StopAt())
+    run_job(load(config), out, 1, ("Lin", 1), StopAt(7))
     assert "conbandit_torch" not in caplog.text
     monkeypatch.setattr(origin, "version", lambda name: "99.9")
     assert main(["run", str(config), "--out", str(out)]) == 0

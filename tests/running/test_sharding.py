@@ -29,10 +29,9 @@ from conbandit_torch.running.checkpoint import (
     list_checkpoints,
     write_checkpoint,
 )
-from tests.commands.test_cli import rows
-from tests.configuration.test_config import GOOD, write
 from tests.conftest import ALGEBRA, EXACT, REPOSITORY, small_world, wait_for
-from tests.running.test_interrupted import start
+from tests.helpers.commands import rows, start
+from tests.helpers.configs import GOOD, write
 
 ROUNDS = 22  # passes floor(log t) = 3
 

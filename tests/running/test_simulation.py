@@ -23,6 +23,7 @@ from conbandit_torch import (
 )
 from conbandit_torch.callbacks.base import StoppedError
 from tests.conftest import small_world
+from tests.helpers.simulations import StopAt
 
 
 def simulate(policy_class, rounds=30, world=None, **kwargs):
@@ -171,7 +172,9 @@ def test_two_simulations_on_one_environment_run_in_any_order(first):
     """Both are built before either runs; one is resumed half-way."""
     alone = [simulate(policy, 15, small_world(users_per_round=3)).records[-1] for policy in (LinUCB, ConUCB)]
     world = small_world(users_per_round=3)
-    half = Simulation(ConUCB(world.catalogue, 7), world, rounds=15, precision="64-true", callbacks=[Halt(8)])
+    half = Simulation(
+        ConUCB(world.catalogue, 7), world, rounds=15, precision="64-true", callbacks=[StopAt(8)]
+    )
     with pytest.raises(StoppedError):
         half.run()
     both = [
@@ -183,15 +186,6 @@ def test_two_simulations_on_one_environment_run_in_any_order(first):
         both[number].run()
     for ours, expected in zip(both, alone, strict=True):
         assert ours.records[-1].cumulative_regret == expected.cumulative_regret
-
-
-class Halt(Callback):
-    def __init__(self, number):
-        self.number = number
-
-    def on_round(self, simulation, played):
-        if simulation.round == self.number:
-            simulation.stop()
 
 
 def test_a_simulation_on_the_cpu_does_not_import_lightning():

@@ -8,16 +8,13 @@ import yaml
 from rich.console import Console
 
 from conbandit_torch.commands.main import main
-from conbandit_torch.configuration.errors import ConfigError
 from conbandit_torch.configuration.load import load, read
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.job import build
 from conbandit_torch.tuning.search_space import Tuning, at_the_edge, read_tunings
 from conbandit_torch.tuning.tune import finished, open_study, tune
-from tests.commands.test_cli import conbandit
-from tests.configuration.test_config import GOOD, write
-
-SPACE = {"Lin": {"alpha": {"low": 0.01, "high": 1.0, "log": True}, "ridge": {"low": 0.1, "high": 2.0}}}
-TUNABLE = copy.deepcopy(GOOD) | {"tune": {"seeds": "10-11", "space": SPACE}}
+from tests.helpers.commands import conbandit
+from tests.helpers.configs import GOOD, SPACE, TUNABLE, write
 
 
 def with_space(space, **section):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conbandit_torch.datasets.base import DataError, Dataset, Reader
+from conbandit_torch.core.errors import DataError
+from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.reading.faults import TEXT, expect_distinct, expect_filled, place, shown
 from conbandit_torch.datasets.reading.files import expand, need, read_table, read_whole
 from conbandit_torch.datasets.reading.source import Events, Ids, Labels, Source, check_least

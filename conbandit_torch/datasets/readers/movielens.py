@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from conbandit_torch.datasets.base import DataError, Dataset, Reader
+from conbandit_torch.core.errors import DataError
+from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.reading.faults import REAL, TEXT, WHOLE, expect_distinct
 from conbandit_torch.datasets.reading.files import UTF8, expand, find, need, read_table, read_whole
 from conbandit_torch.datasets.reading.source import Events, Ids, Labels, Source, check_least, item_numbers

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conbandit_torch.datasets.base import DataError, Dataset, Reader
+from conbandit_torch.core.errors import DataError
+from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.reading.faults import (
     LARGEST,
     LINE,

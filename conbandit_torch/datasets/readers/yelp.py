@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from conbandit_torch.datasets.base import DataError, Dataset, Feedback, Reader
+from conbandit_torch.core.errors import DataError
+from conbandit_torch.datasets.base import Dataset, Feedback, Reader
 from conbandit_torch.datasets.reading.faults import LARGEST, shown
 from conbandit_torch.datasets.reading.files import expand, need, read_json_lines
 from conbandit_torch.datasets.reading.source import Events, Ids, Labels, Source, check_least

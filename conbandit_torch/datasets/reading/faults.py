@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conbandit_torch.datasets.base import DataError
+from conbandit_torch.core.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd

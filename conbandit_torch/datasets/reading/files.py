@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from conbandit_torch.datasets.base import DataError
+from conbandit_torch.core.errors import DataError
 from conbandit_torch.datasets.reading.faults import (
     LARGEST,
     LINE,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conbandit_torch.datasets.base import DataError, Dataset, Feedback
+from conbandit_torch.core.errors import DataError
+from conbandit_torch.datasets.base import Dataset, Feedback
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

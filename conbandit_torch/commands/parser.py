@@ -1,0 +1,119 @@
+"""The command line's arguments. This module imports nothing heavy: `conbandit --help` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from conbandit_torch import __version__
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; `command` names the module beside this one that runs it."""
+    parser = argparse.ArgumentParser(prog="conbandit", description="Conversational contextual bandits.")
+    parser.add_argument("--version", action="version", version=f"conbandit {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser(
+        "run",
+        help="run an experiment from a YAML config",
+        description="Run every policy of a config on the same rounds, and compare them.",
+        epilog="Any other value of the config is overridden by its dotted key, for example "
+        "--policies.ConUCB.init_args.alpha 0.1",
+        allow_abbrev=False,
+    )
+    run.add_argument("--seeds", metavar="S", help="for example 0,1,2 or 0-9")
+    tune = commands.add_parser(
+        "tune",
+        help="look for good parameters of policies, on seeds of their own",
+        description="Search the space in the section `tune` of a config with Optuna. The same command "
+        "continues; several commands at once share the work.",
+        epilog="Any other value of the config is overridden by its dotted key.",
+        allow_abbrev=False,
+    )
+    tune.add_argument(
+        "--policy",
+        action="append",
+        metavar="NAME",
+        help="tune this policy (may be repeated; default: all with a search space)",
+    )
+    tune.add_argument("--trials", type=int, default=30, metavar="N", help="finished trials (default: 30)")
+    tune.add_argument("--seeds", metavar="S", help="seeds of the trials, none of them the evaluation's")
+    resume = commands.add_parser(
+        "resume",
+        help="finish what a killed or stopped run has left",
+        description="Continue all unfinished jobs of a results folder exactly, with the config it holds, "
+        "which is trusted as `run` trusts a config.",
+    )
+    resume.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    for command in (run, tune):
+        command.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
+        command.add_argument("--rounds", metavar="N", help="rounds to play")
+        command.add_argument(
+            "--out", type=Path, metavar="DIR", help="folder for results (default: a new one)"
+        )
+    for command in (run, tune, resume):
+        usual: dict[str, Any] = {} if command is resume else {"jobs": 1, "backend": "local"}
+        command.set_defaults(**usual)
+        command.add_argument("--jobs", type=int, metavar="J", help="how many at the same time (default: 1)")
+        command.add_argument(
+            "--threads",
+            type=int,
+            metavar="T",
+            help="threads of torch in a job (default: 1 if there are several, else torch's)",
+        )
+        command.add_argument(
+            "--backend",
+            choices=("local", "ray"),
+            help="where jobs run: on this machine, or on the Ray cluster at RAY_ADDRESS (none: a local one)",
+        )
+    for command in (run, resume):
+        command.set_defaults(**({} if command is resume else {"devices": 1, "num_nodes": 1}))
+        command.add_argument(
+            "--devices", type=int, metavar="N", help="split users over N processes of a machine (default: 1)"
+        )
+        command.add_argument("--num-nodes", type=int, metavar="M", help="on M machines (default: 1)")
+    report = commands.add_parser("report", help="compare the policies of a results folder")
+    report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    plot = commands.add_parser("plot", help="draw the curves of a results folder, as PNG and PDF")
+    plot.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    for command in (report, plot):
+        command.add_argument(
+            "--baseline", metavar="NAME", help="compare with this policy (default: the first)"
+        )
+    _add_data(commands)
+    return parser
+
+
+def _add_data(commands: Any) -> None:
+    data = commands.add_parser("data", help="look at, or prepare, a folder of real data")
+    kinds = data.add_subparsers(dest="data_command", required=True)
+    more = (
+        "Any other argument is a parameter of the reader, for example --min_user_feedback 20 "
+        "(a reader's docstring lists them)."
+    )
+    inspect = kinds.add_parser(
+        "inspect",
+        help="recognise the format, and count",
+        description="Say which format a folder has, what is in it, and what the thresholds leave.",
+        epilog=more,
+        allow_abbrev=False,
+    )
+    prepare = kinds.add_parser(
+        "prepare",
+        help="make features, clicks and preferences, and keep them for runs",
+        description="Prepare a folder of real data for runs, and print the lines of a config that use it.",
+        epilog=more,
+        allow_abbrev=False,
+    )
+    prepare.add_argument("--dim", type=int, default=50, metavar="D", help="features an item (default: 50)")
+    prepare.add_argument("--ridge", type=float, default=1.0, metavar="R", help="of preferences (default: 1)")
+    prepare.add_argument("--seed", type=int, default=0, metavar="S", help="of drawn negatives (default: 0)")
+    prepare.add_argument(
+        "--cache", metavar="DIR", help="default: $CONBANDIT_CACHE, or else ~/.cache/conbandit_torch"
+    )
+    for command in (inspect, prepare):
+        command.add_argument("path", metavar="PATH", help="folder of the data, or one of its files")
+        command.add_argument(
+            "--reader", metavar="CLASS", help="instead of recognising it: Yelp, or my_file.MyReader"
+        )

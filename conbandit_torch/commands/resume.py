@@ -1,0 +1,20 @@
+"""conbandit resume: finish what a killed or stopped run has left."""
+
+from __future__ import annotations
+
+import argparse
+
+from conbandit_torch.commands.how import check_how
+from conbandit_torch.commands.run import run_into
+from conbandit_torch.commands.screen import Screen
+from conbandit_torch.configuration.load import load
+from conbandit_torch.running.folder import EXPERIMENT
+from conbandit_torch.running.runner import how_it_ran
+
+
+def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Screen) -> int:
+    """Run the command; returns the exit code."""
+    check_how(options)
+    how = how_it_ran(options.folder)
+    how |= {key: value for key in how if (value := getattr(options, key)) is not None}
+    return run_into(load(options.folder / EXPERIMENT), lambda: options.folder, console, **how)

@@ -1,0 +1,228 @@
+"""Parts of a config: a class by name with its arguments, checked, completed with defaults, and made.
+
+What is wrong with a class or the name of an argument is found from signatures; jsonargparse is asked about
+values, and makes the objects.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from argparse import ArgumentError
+from collections.abc import Iterator
+from pkgutil import resolve_name
+from typing import Any, get_args
+
+from jsonargparse import ArgumentParser
+
+from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.callbacks.base import Callback
+from conbandit_torch.configuration.errors import check_keys, explain_value
+from conbandit_torch.core.arguments import arguments_of
+from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.core.names import PUBLIC, public
+from conbandit_torch.environments.base import Environment
+from conbandit_torch.running.plan import Experiment
+
+GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
+GIVEN_TO_ENVIRONMENTS = {"seed"}
+
+
+def build_environment(experiment: Experiment, seed: int) -> Environment:
+    """The experiment's environment; errors of its constructor name the file."""
+    part = experiment.environment
+    takes_seed = "seed" in _defaults(resolve_name(part["class_path"]))
+    given = {"seed": seed} if takes_seed else {}  # a recorded environment has nothing to draw
+    environment: Environment = _instantiate(
+        f"{experiment.source}: environment", part, Environment, GIVEN_TO_ENVIRONMENTS, given
+    )
+    return environment
+
+
+def build_policy(experiment: Experiment, name: str, environment: Environment, seed: int) -> Bandit:
+    """One of the experiment's policies, for the environment; errors of its constructor name the file."""
+    given = {"catalogue": environment.catalogue, "num_users": environment.num_users, "seed": seed}
+    where = f"{experiment.source}: policies.{name}"
+    policy: Bandit = _instantiate(where, experiment.policies[name], Bandit, GIVEN_TO_POLICIES, given)
+    return policy
+
+
+def build_callbacks(experiment: Experiment) -> list[Callback]:
+    """The experiment's own callbacks, new ones; errors of their constructors name the file."""
+    return [
+        _instantiate(f"{experiment.source}: callbacks.{name}", part, Callback, set(), {})
+        for name, part in experiment.callbacks.items()
+    ]
+
+
+def build_part(where: str, node: Any, base: type) -> Any:
+    """An object of a kind from its `class_path` and `init_args`; errors begin with `where`."""
+    return _instantiate(where, resolve_part(where, node, base, set()), base, set(), {})
+
+
+def resolve_part(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
+    """A `class_path` / `init_args` node, checked and complete; a config does not give what is in `skip`."""
+    node = _check(where, {"class_path": node} if isinstance(node, str) else node, base, skip)
+    try:
+        parsed = _parser(base, skip).parse_object({"part": node})
+    except (ArgumentError, TypeError, ValueError, ImportError, AttributeError, SystemExit) as error:
+        raise ConfigError(explain_value(where, str(error))) from None
+    resolved: dict[str, Any] = {"init_args": {}} | parsed.part.as_dict()
+    cls = resolve_name(resolved["class_path"])
+    defaults, given = _defaults(cls, skip), inspect.signature(cls).parameters
+    for key, value in resolved["init_args"].items():
+        may_be_null = key in given and "None" in str(given[key].annotation)
+        if value is None and defaults[key] is not None and not may_be_null:
+            raise ConfigError(
+                f"{where}.init_args.{key}: expected a value such as {defaults[key]!r}, got null"
+            )
+    return resolved
+
+
+def _check(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
+    """The node, if it names a class of the kind and arguments that the class has, in nested parts too."""
+    if not isinstance(node, dict):
+        raise ConfigError(f"{where}: expected class_path and init_args, got {node!r}")
+    check_keys(node, where, required=("class_path",), optional=("init_args",))
+    if not isinstance(node["class_path"], str):
+        raise ConfigError(f"{where}.class_path: expected a class, got {node['class_path']!r}")
+    given = node.get("init_args") or {}
+    if not isinstance(given, dict):
+        raise ConfigError(f"{where}.init_args: expected arguments by name, got {given!r}")
+    cls = _class_of(where, node["class_path"], base)
+    parameters, known = arguments_of(cls).parameters, _defaults(cls, skip)
+    for name in given:
+        if name not in known:
+            raise ConfigError(
+                f"{where}.init_args: {cls.__name__} has no argument {name!r}{choices(name, known)}"
+            )
+    for name in known:
+        if name not in given and name in parameters and parameters[name].default is inspect.Parameter.empty:
+            raise ConfigError(f"{where}.init_args: {cls.__name__} needs the argument {name!r}")
+    checked = dict(given)
+    for name, value in given.items():
+        if name in parameters:
+            checked[name] = _check_value(f"{where}.init_args.{name}", value, parameters[name].annotation)
+    return {"class_path": f"{cls.__module__}.{cls.__qualname__}", "init_args": checked}
+
+
+def _check_value(where: str, value: Any, annotation: Any) -> Any:
+    """The value; a part, or the name of one, is checked if the argument takes parts."""
+    kinds = get_args(annotation) or (annotation,)
+    parts = [kind for kind in kinds if _is_part(kind)]
+    if not parts:
+        return value
+    if isinstance(value, dict) and "class_path" in value:
+        base = next((part for part in parts if _finds(value["class_path"], part)), parts[0])
+        return _check(where, value, base, set())
+    plain = [kind.__name__ for kind in kinds if isinstance(kind, type) and kind in (int, float, str, bool)]
+    if isinstance(value, str) and "str" not in plain and not any(get_args(kind) for kind in kinds):
+        base = next((part for part in parts if _finds(value, part)), parts[0])
+        if plain and not _finds(value, base):
+            if _is_number(value):
+                return value
+            valid = ", ".join(_public_subclasses(base))
+            raise ConfigError(f"{where}: expected {' or '.join(plain)}, or one of {valid}; got {value!r}")
+        return _check(where, {"class_path": value}, base, set())
+    if not plain and isinstance(value, int | float):
+        raise _unknown_class(where, str(value), parts[0])
+    return value
+
+
+def _is_part(kind: Any) -> bool:
+    """Whether a config gives such a value as a class with arguments."""
+    outside = {*sys.stdlib_module_names, "torch", "numpy"}
+    return isinstance(kind, type) and kind.__module__.partition(".")[0] not in outside
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _class_of(where: str, name: str, base: type) -> type:
+    """The class that a config names: a public one, one that is imported already, or module.Class."""
+    cls = _known_subclasses(base).get(name)
+    if cls is not None:
+        return cls
+    if "." not in name:
+        raise _unknown_class(where, name, base)
+    try:
+        found = resolve_name(name)
+    except (Exception, SystemExit) as error:  # a program's module ends the process when imported
+        raise ConfigError(f"{where}.class_path: {name}: {type(error).__name__}: {error}") from None
+    if not isinstance(found, type) or not issubclass(found, base):
+        raise ConfigError(f"{where}: {name} is no {base.__name__}{choices(name, _public_subclasses(base))}")
+    if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
+        raise ConfigError(f"{where}: {name} lacks {missing}, which every {base.__name__} has")
+    return found
+
+
+def _finds(name: Any, base: type) -> bool:
+    try:
+        return bool(_class_of("", str(name), base))
+    except ConfigError:
+        return False
+
+
+def _unknown_class(where: str, name: str, base: type) -> ConfigError:
+    hint = choices(name, _public_subclasses(base))
+    return ConfigError(f"{where}: unknown class {name!r}{hint}; your own is named module.Class")
+
+
+def _public_subclasses(base: type) -> list[str]:
+    """Public classes of the kind, by name."""
+    known = _known_subclasses(base)
+    return [name for name in sorted(PUBLIC) if name in known and known[name] is public(name)]
+
+
+def _known_subclasses(base: type) -> dict[str, type]:
+    """Classes of the kind that can be made, by name; all public ones are imported for it."""
+    for name in PUBLIC:
+        public(name)
+    return {cls.__name__: cls for cls in _subclasses(base) if not inspect.isabstract(cls)}
+
+
+def _subclasses(base: type) -> Iterator[type]:
+    children: list[type] = base.__subclasses__()
+    for cls in children:
+        yield from _subclasses(cls)
+        yield cls
+
+
+def _defaults(cls: type, skip: set[str] | None = None) -> dict[str, Any]:
+    """The arguments that a config may give the class, with their defaults; through `**kwargs` too."""
+    parser = ArgumentParser()
+    parser.add_class_arguments(cls, skip=skip)
+    defaults: dict[str, Any] = parser.get_defaults().as_dict()
+    return defaults
+
+
+def _parser(base: type, skip: set[str]) -> ArgumentParser:
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(base, "part", skip=skip, required=True)
+    return parser
+
+
+def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], given: dict[str, Any]) -> Any:
+    failures: list[Exception] = []
+
+    def make(cls: type, *args: Any, **init: Any) -> Any:
+        try:
+            return cls(*args, **init, **(given if issubclass(cls, base) else {}))
+        except Exception as error:
+            failures.append(error)  # jsonargparse would bury it in a report of its own
+            raise
+
+    parser = _parser(base, skip)
+    try:
+        return parser.instantiate(
+            parser.parse_object({"part": part}), instantiators=[(make, object, True)]
+        ).part
+    except (Exception, SystemExit) as error:
+        cause = failures[0] if failures else error
+        kind = "" if isinstance(cause, ValueError | TypeError) else f"{type(cause).__name__}: "
+        raise ConfigError(f"{where}: {kind}{cause}") from None

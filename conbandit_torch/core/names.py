@@ -1,0 +1,81 @@
+"""Where the public names are defined, so that one can be imported without all the others.
+
+A name is added in three places: here, in the package's `__all__`, and in its imports for type checkers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_NAMES_OF = {
+    "conbandit_torch.bandits.base": ("Bandit",),
+    "conbandit_torch.bandits.cofineucb": ("CoFineUCB",),
+    "conbandit_torch.bandits.greedy": ("EpsilonGreedy", "Greedy"),
+    "conbandit_torch.bandits.hlinucb": ("HLinUCB",),
+    "conbandit_torch.bandits.linear": ("LinearBandit",),
+    "conbandit_torch.bandits.linucb": ("LinUCB",),
+    "conbandit_torch.bandits.thompson": ("LinThompson",),
+    "conbandit_torch.bandits.uniform": ("Random",),
+    "conbandit_torch.callbacks.base": ("Callback",),
+    "conbandit_torch.conversation.concofineucb": ("ConCoFineUCB",),
+    "conbandit_torch.conversation.conlinucb": (
+        "ConLinUCB",
+        "ConLinUCBBS",
+        "ConLinUCBMCR",
+        "ConLinUCBUCB",
+        "HConLinUCB",
+    ),
+    "conbandit_torch.conversation.conthompson": ("ConThompson",),
+    "conbandit_torch.conversation.conucb": ("ArmCon", "ConUCB", "VarLCR", "VarMRC", "VarRS"),
+    "conbandit_torch.conversation.estimator": ("Estimator", "OneLevel", "TwoLevels"),
+    "conbandit_torch.conversation.hconucb": ("HArmCon", "HConUCB", "HVarLCR", "HVarMRC", "HVarRS"),
+    "conbandit_torch.conversation.mixin": ("ArmConversationMixin", "ConversationMixin"),
+    "conbandit_torch.conversation.regret_bound": ("regret_bound",),
+    "conbandit_torch.conversation.schedule": (
+        "LinearSchedule",
+        "LogSchedule",
+        "NoConversation",
+        "Schedule",
+        "WhileUncertain",
+    ),
+    "conbandit_torch.conversation.selection": (
+        "LargestConfidenceReduction",
+        "MaxConfidenceRadius",
+        "MaxRelatedConfidence",
+        "OptimalTerm",
+        "RandomTerm",
+        "Selection",
+        "UpperConfidenceTerm",
+    ),
+    "conbandit_torch.conversation.spanner": ("BarycentricSpanner",),
+    "conbandit_torch.core.catalogue": ("Catalogue",),
+    "conbandit_torch.core.context": ("Context",),
+    "conbandit_torch.core.questions": ("Question",),
+    "conbandit_torch.core.randomness": ("Stream",),
+    "conbandit_torch.core.rounds": ("Outcome", "Round"),
+    "conbandit_torch.core.errors": ("DataError",),
+    "conbandit_torch.datasets.base": ("Prepared", "Reader"),
+    "conbandit_torch.datasets.prepare": ("prepare",),
+    "conbandit_torch.datasets.readers.lastfm": ("LastFM",),
+    "conbandit_torch.datasets.readers.mind": ("MIND",),
+    "conbandit_torch.datasets.readers.movielens": ("MovieLens",),
+    "conbandit_torch.datasets.readers.table": ("Table",),
+    "conbandit_torch.datasets.readers.yelp": ("Yelp",),
+    "conbandit_torch.environments.base": ("Environment",),
+    "conbandit_torch.environments.ratings": ("Ratings",),
+    "conbandit_torch.environments.recorded": ("Recorded",),
+    "conbandit_torch.environments.replay.generated": ("GeneratedLog",),
+    "conbandit_torch.environments.replay.protocol": ("Replay",),
+    "conbandit_torch.environments.synthetic": ("Synthetic",),
+    "conbandit_torch.loop": ("Simulation", "play_round"),
+    "conbandit_torch.models.confidence": ("Confidence", "Lemma1", "Lemma3"),
+    "conbandit_torch.models.ridge": ("RidgeRegression",),
+}
+PUBLIC = {name: module for module, names in _NAMES_OF.items() for name in names}
+"""The module of every public name."""
+
+
+def public(name: str) -> Any:
+    """The public object of this name, imported now if it was not before."""
+    return getattr(import_module(PUBLIC[name]), name)
