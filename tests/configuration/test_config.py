@@ -221,7 +221,7 @@ MISTAKES = {
     "nested too deeply": ("a: " + 5000 * "[", "not valid YAML"),
     "too many users to hold": (
         changed("environment.init_args.users", 10**15),
-        "environment: RuntimeError: ",
+        "environment: a world of 1,000,000,000,000,000 users and 40 arms with 5 features would need ",
     ),
     # refused by a constructor
     "ridge for two levels": (
