@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conbandit_torch.core.names import PUBLIC, public
+from conbandit_torch.core.version import VERSION
 
 if TYPE_CHECKING:
     from conbandit_torch.bandits.base import Bandit
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "MIND",

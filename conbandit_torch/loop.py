@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.callbacks.base import Callback, StoppedError
+from conbandit_torch.callbacks.base import Callback, Callbacks, StoppedError
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import STRICT, BadFeedback, Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
 from conbandit_torch.running.metrics import Metrics, records_from_tensor, records_to_tensor
+from conbandit_torch.running.processes import Precision, device_of
 from conbandit_torch.running.record import Record
-
-_log = logging.getLogger(__name__)
 
 
 def play_round(policy: Bandit, environment: Environment, screen: Screen = STRICT) -> Round:
@@ -48,14 +46,11 @@ def _keep_freed_memory() -> None:
     torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
 
-Precision = Literal["32-true", "64-true"]
-
-
 class Simulation:
     """Plays many rounds of one policy in one environment, and tells its callbacks.
 
-    Both are converted, in place, to the precision and moved to the device; the environment starts at its
-    first round, while a policy that has learned before goes on from there.
+    Both are converted, in place, to the precision and moved to the device. When the simulation runs, the
+    environment starts at its first round, while a policy that has learned before goes on from there.
 
     Args:
         policy: who decides.
@@ -67,7 +62,7 @@ class Simulation:
         accelerator: Lightning's name of the device, for example "cpu", "cuda" or "auto".
         bad_feedback: what to do about rewards and answers that are NaN or infinite: "stop" with an error, or
             "skip" and count them.
-        folder: where callbacks may put files of their own; None: nowhere.
+        folder: where callbacks may put their files; None: nowhere.
     """
 
     def __init__(
@@ -110,27 +105,25 @@ class Simulation:
                 "converts them in place): build a new environment and policy"
             )
         self.rounds, self.log_every, self.folder = rounds, log_every, folder
-        self.callbacks = tuple(callbacks)
-        from lightning.fabric import Fabric  # takes seconds to import, and only a run needs it
-
+        self.callbacks = Callbacks(callbacks)
         self.processes = environment.processes
         policy.share(self.processes)
-        self.fabric = self.processes.fabric or Fabric(accelerator=accelerator, devices=1, precision=precision)
+        device = device_of(accelerator) if self.processes.size == 1 else self.processes.device
         dtype = torch.float64 if precision == "64-true" else torch.float32
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
         if not policy.catalogue.arm_features.isfinite().all():
             raise ValueError(
                 f"some of the catalogue's features are too large for {dtype}: scale them, or use 64-true"
             )
-        self.fabric.to_device(self.environment)
-        self.fabric.to_device(self.policy)
-        self.environment.reset()
-        self.screen = Screen(bad_feedback)
-        self.fabric.to_device(self.screen)
+        self.environment.to(device)
+        self.policy.to(device)
+        self.screen = Screen(bad_feedback).to(device)
         self.metrics = Metrics(self.environment, self.screen)
         self.round = 0
         self.records: list[Record] = []
-        self._stopping = self._started = False
+        self._stopping = self._started = self._playing = False
+        # Where in the environment this simulation is, while others may play in it; None: at the first round.
+        self._place: dict[str, Tensor] | None = None
 
     def stop(self) -> None:
         """End after the current round, with a `StoppedError`; for signal handlers and other threads.
@@ -141,6 +134,8 @@ class Simulation:
 
     def state(self) -> SavedState:
         """Everything that another simulation of the same kind needs to go on from here."""
+        if not self._playing:
+            self._take_place()
         tensors = {"records": records_to_tensor(self.records)}
         for name, module in self._stateful().items():
             tensors |= {f"{name}.{key}": value for key, value in module.state_dict().items()}
@@ -166,6 +161,16 @@ class Simulation:
         if state.round > self.rounds:
             raise CheckpointError(f"the checkpoint is of round {state.round}, of {self.rounds} to play")
         self.round, self.records = state.round, records
+        self._keep_place()
+
+    def _keep_place(self) -> None:
+        self._place = {name: value.clone() for name, value in self.environment.state_dict().items()}
+
+    def _take_place(self) -> None:
+        """Bring the environment to where this simulation is, whatever was played in it before."""
+        self.environment.reset()
+        if self._place is not None:
+            self.environment.load_state_dict(self._place)
 
     def _stateful(self) -> dict[str, nn.Module]:
         return {name: getattr(self, name) for name in ("policy", "environment", "metrics", "screen")}
@@ -175,22 +180,21 @@ class Simulation:
         """Play all rounds; returns the records, which `self.records` keeps too."""
         if self._started:
             raise RuntimeError("this simulation has run already: build a new one")
-        self._started = True
+        self._take_place()
+        self._started = self._playing = True
         try:
             self._play()
         except BaseException as error:
-            for callback in self.callbacks:
-                try:
-                    callback.on_exception(self, error)
-                except Exception as another:  # a full disk fails everyone; the first error is the one to tell
-                    _log.warning("%s could not end in good order: %s", type(callback).__name__, another)
+            self.callbacks.on_exception(self, error)
             raise
+        finally:
+            self._keep_place()
+            self._playing = False
         return self.records
 
     def _play(self) -> None:
         _keep_freed_memory()
-        for callback in self.callbacks:
-            callback.on_start(self)
+        self.callbacks.on_start(self)
         start = time.perf_counter() - (self.records[-1].seconds if self.records else 0.0)
         while self.round < self.rounds:
             played = play_round(self.policy, self.environment, self.screen)
@@ -202,14 +206,11 @@ class Simulation:
                 if self.records:
                     self.records[-1].details = {}  # histograms: too much to keep of every record
                 self.records.append(record)
-                for callback in self.callbacks:
-                    callback.on_record(self, record)
-            for callback in self.callbacks:
-                callback.on_round(self, played)
+                self.callbacks.on_record(self, record)
+            self.callbacks.on_round(self, played)
             if self._told_to_stop() and self.round < self.rounds:
                 raise StoppedError(f"stopped after round {self.round} of {self.rounds}")
-        for callback in self.callbacks:
-            callback.on_end(self)
+        self.callbacks.on_end(self)
 
     def _told_to_stop(self) -> bool:
         if self.processes.size == 1:

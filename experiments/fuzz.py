@@ -51,6 +51,7 @@ from conbandit_torch import ConUCB, DataError, HConUCB, Recorded, Simulation, Sy
 from conbandit_torch.configuration.build import build_environment, build_policy
 from conbandit_torch.configuration.load import load, read
 from conbandit_torch.core.errors import ConfigError
+from conbandit_torch.core.seals import sealed, unsealed
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState, read_checkpoint, write_checkpoint
 from conbandit_torch.running.plan import Experiment
 from conbandit_torch.tuning.search_space import read_tunings
@@ -550,7 +551,7 @@ class Checkpoints:
         """Write a checkpoint's two files, and whose it is."""
         name = generator.choice(list(self.saved))
         state, files = self.saved[name]
-        manifest, tensors = json.loads(files["manifest.json"]), files["state.safetensors"]
+        manifest, tensors = unsealed(files["manifest.json"].decode()), files["state.safetensors"]
         document = files["manifest.json"]
         if mutation == "manifest bytes":
             document = edited(generator, document, b'{}[]":,0123456789.eE-+NaInfty\\u')
@@ -563,10 +564,10 @@ class Checkpoints:
         elif mutation == "tensors":
             tensors = self._forged_tensors(generator, state)
         if mutation in self.forgeries:
-            manifest["sha256"] = hashlib.sha256(tensors).hexdigest()
+            manifest["states"] = [hashlib.sha256(tensors).hexdigest()]
             if generator.random() < 0.2:
                 manifest["round"] = generator.choice((0, 1, ROUNDS, ROUNDS + 1, 10**9, 2**63, 10**400))
-            document = json.dumps(manifest).encode()
+            document = sealed(manifest).encode()
         (folder / "manifest.json").write_bytes(document)
         (folder / "state.safetensors").write_bytes(tensors)
         (folder / "policy").write_text(name)
@@ -593,7 +594,7 @@ class Checkpoints:
                 del manifest[key]
             else:
                 manifest[generator.choice((key, key, key, "more"))] = generator.choice(nasty)
-        return json.dumps(manifest).encode()
+        return sealed(manifest).encode()
 
     @staticmethod
     def _forged_header(generator: random.Random, tensors: bytes) -> bytes:
@@ -683,8 +684,8 @@ class Checkpoints:
                 torch.save({"records": torch.zeros(1), "x": self.bomb}, file)
                 content = file.getvalue()
             (folder / "state.safetensors").write_bytes(content)
-            manifest["sha256"] = hashlib.sha256(content).hexdigest()
-            (folder / "manifest.json").write_text(json.dumps(manifest))
+            manifest["states"] = [hashlib.sha256(content).hexdigest()]
+            (folder / "manifest.json").write_text(sealed(manifest))
 
 
 def _simulation(name: str) -> Simulation:

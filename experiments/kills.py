@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import csv
 import json
+import logging
 import os
 import random
 import shutil
@@ -24,8 +25,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import lightning.fabric.loggers.tensorboard  # noqa: F401 - imported before forking: a child must not spend its time on it
-import scipy.stats  # noqa: F401
+import scipy.stats  # noqa: F401 - imported before forking: a child must not spend its time on it
 import torch.utils.tensorboard  # noqa: F401
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -55,6 +55,7 @@ CONFIG = {
 
 def results(folder: Path) -> dict[str, Any]:
     """Everything that must not depend on interruptions."""
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*.csv")):
         with path.open(newline="") as file:
@@ -62,10 +63,10 @@ def results(folder: Path) -> dict[str, Any]:
         found[str(path.relative_to(folder))] = lines
     for path in sorted(folder.glob("*/seed*/result.json")):
         found[str(path.relative_to(folder))] = json.loads(path.read_text())["fingerprint"]
-        events = EventAccumulator(str(path.parent), size_guidance={"scalars": 0}, purge_orphaned_data=False)
+        events = EventAccumulator(str(path.parent), size_guidance={"scalars": 0})
         events.Reload()
         for tag in sorted(set(events.Tags()["scalars"]) - {"hidden/refit_seconds"}):
-            # In the order of the files: a doubled, missing or late step shows.
+            # As TensorBoard shows them: a doubled, missing or late step shows.
             steps = [(event.step, event.value) for event in events.Scalars(tag)]
             found[f"{path.parent.relative_to(folder)}: {tag}"] = steps
     return found

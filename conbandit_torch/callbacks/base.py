@@ -1,18 +1,57 @@
-"""What a callback is told of."""
+"""What a callback is told of, and the one place that tells it."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from conbandit_torch.core.rounds import Round
-    from conbandit_torch.loop import Simulation
-    from conbandit_torch.running.record import Record
+from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.core.processes import Processes
+from conbandit_torch.core.rounds import Round
+from conbandit_torch.environments.base import Environment
+from conbandit_torch.running.checkpoint import SavedState
+from conbandit_torch.running.metrics import Metrics
+from conbandit_torch.running.record import Record
+
+_log = logging.getLogger(__name__)
 
 
 class StoppedError(Exception):
     """The simulation was told to stop before its last round."""
+
+
+class SimulationView(Protocol):
+    """What a hook sees of the simulation.
+
+    Attributes:
+        round: rounds played.
+        rounds: rounds to play.
+        records: the records so far.
+        folder: where callbacks may put their files; None: nowhere.
+        policy: what decides.
+        environment: what answers.
+        metrics: what sums up the rounds.
+        processes: over which users are split.
+        callbacks: all callbacks of the simulation.
+    """
+
+    round: int
+    rounds: int
+    records: list[Record]
+    folder: Path | None
+    policy: Bandit
+    environment: Environment
+    metrics: Metrics
+    processes: Processes
+    callbacks: Callbacks
+
+    def stop(self) -> None:
+        """End after the current round."""
+
+    def state(self) -> SavedState:
+        """Everything that another simulation of the same kind needs to go on from here."""
 
 
 class Callback:
@@ -21,7 +60,7 @@ class Callback:
     A method called `on_...` that is not a hook is refused when the class is made, because it would
     never be called.
 
-    A simulation has callbacks of its own, built anew when it is resumed: what they hold is in no checkpoint,
+    Every simulation has its own callbacks, built anew when it is resumed: what they hold is in no checkpoint,
     so one that sums up rounds must look in `on_start` where `simulation.round` is, and read back what it has
     written. Files belong into `simulation.folder`, and are opened in `on_start`, not in the constructor,
     which also runs to check a config.
@@ -34,23 +73,70 @@ class Callback:
             if name.startswith("on_") and name not in hooks:
                 raise TypeError(f"{cls.__name__}.{name} is not a hook; hooks are {', '.join(hooks)}")
 
-    def on_start(self, simulation: Simulation) -> None:
+    def on_start(self, simulation: SimulationView) -> None:
         """Before the first round that is played; `simulation.round` is above 0 if it was resumed."""
 
-    def on_round(self, simulation: Simulation, played: Round) -> None:
+    def on_round(self, simulation: SimulationView, played: Round) -> None:
         """After every round, and its record if it has one; in the hot loop: do not wait for the device."""
 
-    def on_record(self, simulation: Simulation, record: Record) -> None:
+    def on_record(self, simulation: SimulationView, record: Record) -> None:
         """After every record of the metrics."""
 
-    def on_checkpoint(self, simulation: Simulation) -> None:
+    def on_checkpoint(self, simulation: SimulationView) -> None:
         """Before a checkpoint is written: bring to the disk what you hold of the rounds so far."""
 
-    def on_end(self, simulation: Simulation) -> None:
-        """After the last round."""
+    def on_end(self, simulation: SimulationView) -> None:
+        """After the last round: bring to the disk what you hold; the job's result is written next."""
 
-    def on_exception(self, simulation: Simulation, error: BaseException) -> None:
+    def on_exception(self, simulation: SimulationView, error: BaseException) -> None:
         """When the run breaks off; `error` is raised again afterwards."""
+
+
+class Callbacks(Callback):
+    """All callbacks of a simulation, told in their order.
+
+    Args:
+        callbacks: whom to tell.
+    """
+
+    def __init__(self, callbacks: Sequence[Callback]) -> None:
+        self._callbacks = tuple(callbacks)
+
+    def __iter__(self) -> Iterator[Callback]:
+        return iter(self._callbacks)
+
+    def on_start(self, simulation: SimulationView) -> None:
+        """Tell all."""
+        for callback in self._callbacks:
+            callback.on_start(simulation)
+
+    def on_round(self, simulation: SimulationView, played: Round) -> None:
+        """Tell all."""
+        for callback in self._callbacks:
+            callback.on_round(simulation, played)
+
+    def on_record(self, simulation: SimulationView, record: Record) -> None:
+        """Tell all."""
+        for callback in self._callbacks:
+            callback.on_record(simulation, record)
+
+    def on_checkpoint(self, simulation: SimulationView) -> None:
+        """Tell all."""
+        for callback in self._callbacks:
+            callback.on_checkpoint(simulation)
+
+    def on_end(self, simulation: SimulationView) -> None:
+        """Tell all."""
+        for callback in self._callbacks:
+            callback.on_end(simulation)
+
+    def on_exception(self, simulation: SimulationView, error: BaseException) -> None:
+        """Tell all, whatever becomes of the others: a full disk fails every one of them."""
+        for callback in self._callbacks:
+            try:
+                callback.on_exception(simulation, error)
+            except Exception as another:  # the first error is the one to report
+                _log.warning("%s could not close its files: %s", type(callback).__name__, another)
 
 
 class Forgiving(Callback):
@@ -63,27 +149,27 @@ class Forgiving(Callback):
     def __init__(self, callback: Callback) -> None:
         self._callback: Callback | None = callback
 
-    def on_start(self, simulation: Simulation) -> None:
+    def on_start(self, simulation: SimulationView) -> None:
         """Pass it on."""
         self._pass_on("on_start", simulation)
 
-    def on_round(self, simulation: Simulation, played: Round) -> None:
+    def on_round(self, simulation: SimulationView, played: Round) -> None:
         """Pass it on."""
         self._pass_on("on_round", simulation, played)
 
-    def on_record(self, simulation: Simulation, record: Record) -> None:
+    def on_record(self, simulation: SimulationView, record: Record) -> None:
         """Pass it on."""
         self._pass_on("on_record", simulation, record)
 
-    def on_checkpoint(self, simulation: Simulation) -> None:
+    def on_checkpoint(self, simulation: SimulationView) -> None:
         """Pass it on."""
         self._pass_on("on_checkpoint", simulation)
 
-    def on_end(self, simulation: Simulation) -> None:
+    def on_end(self, simulation: SimulationView) -> None:
         """Pass it on."""
         self._pass_on("on_end", simulation)
 
-    def on_exception(self, simulation: Simulation, error: BaseException) -> None:
+    def on_exception(self, simulation: SimulationView, error: BaseException) -> None:
         """Pass it on."""
         self._pass_on("on_exception", simulation, error)
 
@@ -94,7 +180,5 @@ class Forgiving(Callback):
             getattr(self._callback, hook)(*arguments)
         except Exception as error:
             name = type(self._callback).__name__
-            logging.getLogger(__name__).warning(
-                "%s failed and is left out from here on: %s: %s", name, type(error).__name__, error
-            )
+            _log.warning("%s failed and is left out from here on: %s: %s", name, type(error).__name__, error)
             self._callback = None

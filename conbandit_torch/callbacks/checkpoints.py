@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from conbandit_torch.callbacks.base import Callback, StoppedError
+from conbandit_torch.callbacks.base import Callback, SimulationView, StoppedError
+from conbandit_torch.core.rounds import Round
 from conbandit_torch.running.checkpoint import write_checkpoint
-
-if TYPE_CHECKING:
-    from conbandit_torch.core.rounds import Round
-    from conbandit_torch.loop import Simulation
+from conbandit_torch.running.origin import Origin
 
 
 class Checkpoint(Callback):
@@ -22,21 +19,24 @@ class Checkpoint(Callback):
     Args:
         folder: where checkpoints go.
         every: rounds between two.
+        origin: what the state comes from, to be kept in the checkpoint; None: nothing is known of it.
     """
 
-    def __init__(self, folder: Path, every: int) -> None:
+    def __init__(self, folder: Path, every: int, origin: Origin | None = None) -> None:
         if every < 1:
             raise ValueError(f"every must be at least 1, got {every}")
-        self.folder, self.every = folder, every
+        self.folder, self.every, self.origin = folder, every, origin
 
-    def on_round(self, simulation: Simulation, played: Round) -> None:
+    def on_round(self, simulation: SimulationView, played: Round) -> None:
         """Write, if it is time; after the last round there are results instead."""
         if simulation.round % self.every == 0 and simulation.round < simulation.rounds:
-            for callback in simulation.callbacks:
-                callback.on_checkpoint(simulation)
-            write_checkpoint(self.folder, simulation.state(), simulation.processes)
+            simulation.callbacks.on_checkpoint(simulation)
+            self._write(simulation)
 
-    def on_exception(self, simulation: Simulation, error: BaseException) -> None:
+    def on_exception(self, simulation: SimulationView, error: BaseException) -> None:
         """Write, if the run was told to stop; the other callbacks have closed their files by now."""
         if isinstance(error, StoppedError) and simulation.round % self.every:
-            write_checkpoint(self.folder, simulation.state(), simulation.processes)
+            self._write(simulation)
+
+    def _write(self, simulation: SimulationView) -> None:
+        write_checkpoint(self.folder, simulation.state(), simulation.processes, self.origin)

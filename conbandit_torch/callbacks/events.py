@@ -1,8 +1,7 @@
-"""TensorBoard's event files: histograms; cut back to an earlier round so that a run can go on; threads."""
+"""TensorBoard's event files: histograms, syncing, errors of the writing thread."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_PATTERN = "events.out.tfevents.*"
+from conbandit_torch.core.files import sync
+from conbandit_torch.running.folder import event_files
+
 _BINS = 64  # TensorBoard shows 30
 
 
 def add_histogram(writer: Any, tag: str, values: Tensor, step: int) -> None:
     """What the writer's own `add_histogram` does, without NumPy.
 
-    There, a product of long vectors starts threads of NumPy's own, which wait for more by spinning, beside
+    There, a product of long vectors starts NumPy's own threads, which wait for more by spinning, beside
     torch's: rounds that logged 25,000 hidden features took three times as long.
     """
     values = values.detach().flatten().double().cpu()
@@ -39,37 +40,11 @@ def add_histogram(writer: Any, tag: str, values: Tensor, step: int) -> None:
     )
 
 
-def keep_events(folder: Path, rounds: int) -> None:
-    """Drop what the folder's event files hold of later rounds than `rounds`, or of a run's end.
-
-    What is kept goes into one new file, byte for byte; events that a kill left half-written are dropped.
-    """
-    files = sorted(folder.glob(_PATTERN))
-    if not files:
-        return
-    from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.summary.writer.record_writer import RecordWriter
-
-    logging.getLogger("tensorboard").setLevel(logging.ERROR)
-    kept = folder / "events.part"
-    seen: set[bytes] = set()
-    with kept.open("wb") as file:
-        writer = RecordWriter(file)
-        for number, path in enumerate(files):
-            for raw in RawEventFileLoader(str(path)).Load():
-                event = Event.FromString(raw)
-                later = event.step > rounds or (number > 0 and event.HasField("file_version"))
-                of_the_end = any(
-                    value.tag.startswith(("_hparams_/", "final/")) for value in event.summary.value
-                )
-                if not later and not of_the_end and raw not in seen:
-                    writer.write(raw)
-                    seen.add(raw)
-    # A kill between the next two steps leaves events twice; `seen` drops them at the next attempt.
-    kept.replace(files[0])
-    for path in files[1:]:
-        path.unlink()
+def sync_events(folder: Path) -> None:
+    """Bring the event files to the disk."""
+    for path in event_files(folder):
+        sync(path)
+    sync(folder)
 
 
 def say_errors_once() -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from conbandit_torch.callbacks.base import Callback
-from conbandit_torch.core.files import at_once
+from conbandit_torch.callbacks.base import Callback, SimulationView
+from conbandit_torch.core.files import make_folder, naming, replacing, sync
 from conbandit_torch.running.record import COLUMNS, Record
-
-if TYPE_CHECKING:
-    from conbandit_torch.loop import Simulation
 
 
 class MetricsFile(Callback):
@@ -24,21 +21,24 @@ class MetricsFile(Callback):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def on_start(self, simulation: Simulation) -> None:
+    def on_start(self, simulation: SimulationView) -> None:
         """Write the header, and the records so far."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with at_once(self.path) as unfinished:
+        make_folder(self.path.parent)
+        with replacing(self.path) as unfinished:
             self._write(unfinished, "w", COLUMNS, *map(self._row, simulation.records))
 
-    def on_record(self, simulation: Simulation, record: Record) -> None:
-        """Write a row."""
+    def on_record(self, simulation: SimulationView, record: Record) -> None:
+        """Write a row; a power failure may lose it, but not the checkpoint's records to write it again."""
         self._write(self.path, "a", self._row(record))
 
+    def on_end(self, simulation: SimulationView) -> None:
+        """Bring the rows to the disk, before the checkpoints that hold them too are removed."""
+        sync(self.path)
+
     def _row(self, record: Record) -> list[Any]:
-        values = vars(record)
-        return [values[column] for column in COLUMNS]
+        return [getattr(record, column) for column in COLUMNS]
 
     @staticmethod
     def _write(path: Path, mode: str, *rows: Any) -> None:
-        with path.open(mode, newline="", encoding="utf-8") as file:
+        with naming(path), path.open(mode, newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from conbandit_torch.callbacks.base import Callback
+from conbandit_torch.callbacks.base import Callback, SimulationView
 from conbandit_torch.running.objective import objective_of
-
-if TYPE_CHECKING:
-    from conbandit_torch.loop import Simulation
-    from conbandit_torch.running.record import Record
+from conbandit_torch.running.record import Record
 
 
 class ProgressBar(Callback):
@@ -28,14 +26,19 @@ class ProgressBar(Callback):
         self._task = TaskID(0)
         self._start, self._first = 0.0, 0
 
-    def on_start(self, simulation: Simulation) -> None:
+    def on_start(self, simulation: SimulationView) -> None:
         """Show the line."""
         self._start, self._first = time.perf_counter(), simulation.round
         self._task = self._bars.add_task(
-            self._title, total=simulation.rounds, completed=simulation.round, outcome="", speed=""
+            self._title,
+            total=simulation.rounds,
+            completed=simulation.round,
+            outcome="",
+            speed="",
+            unit="round",
         )
 
-    def on_record(self, simulation: Simulation, record: Record) -> None:
+    def on_record(self, simulation: SimulationView, record: Record) -> None:
         """Move on."""
         speed = (record.round - self._first) / (time.perf_counter() - self._start)
         self._bars.update(
@@ -45,9 +48,38 @@ class ProgressBar(Callback):
             speed=f"{speed:,.0f} rounds/s",
         )
 
-    def on_end(self, simulation: Simulation) -> None:
+    def on_end(self, simulation: SimulationView) -> None:
         """Make room for the next."""
         self._bars.remove_task(self._task)
+
+
+class ProgressLines(Callback):
+    """A line a minute, for a run without a terminal.
+
+    Args:
+        say: prints a line.
+        title: what is running.
+        every: seconds between two lines.
+    """
+
+    def __init__(self, say: Callable[[str], None], title: str, every: float = 60.0) -> None:
+        self._say, self._title, self._every = say, title, every
+        self._said, self._first, self._start = 0.0, 0, 0.0
+
+    def on_start(self, simulation: SimulationView) -> None:
+        """Start the clock."""
+        self._said = self._start = time.monotonic()
+        self._first = simulation.round
+
+    def on_record(self, simulation: SimulationView, record: Record) -> None:
+        """Say where the run is, if a minute has passed."""
+        now = time.monotonic()
+        if now - self._said < self._every:
+            return
+        self._said = now
+        speed = (record.round - self._first) / (now - self._start)
+        where = f"round {record.round:,} of {simulation.rounds:,}"
+        self._say(f"{self._title}: {where}, {objective_of([record]).describe(record)}, {speed:,.0f} rounds/s")
 
 
 def progress_bars(**kwargs: Any) -> Progress:
@@ -55,7 +87,7 @@ def progress_bars(**kwargs: Any) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("round {task.completed}/{task.total}"),
+        TextColumn("{task.fields[unit]} {task.completed}/{task.total}"),
         TextColumn("{task.fields[outcome]}"),
         TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(),

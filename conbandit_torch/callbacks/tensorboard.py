@@ -7,23 +7,28 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conbandit_torch.callbacks.base import Callback
-from conbandit_torch.callbacks.events import add_histogram, keep_events, say_errors_once
+from conbandit_torch.callbacks.base import Callback, SimulationView
+from conbandit_torch.callbacks.events import add_histogram, say_errors_once, sync_events
+from conbandit_torch.core.files import make_folder, naming
+from conbandit_torch.running.folder import put_events_first
 from conbandit_torch.running.objective import objective_of
+from conbandit_torch.running.record import Record
 
 if TYPE_CHECKING:
-    from conbandit_torch.loop import Simulation
-    from conbandit_torch.running.record import Record
+    from torch.utils.tensorboard import SummaryWriter
 
 
 class TensorBoard(Callback):
-    """Logs the records to TensorBoard, through Lightning's logger.
+    """Logs the records to TensorBoard.
 
     Tags: regret/cumulative, regret/instant, reward/mean, error/theta, error/prediction,
     ctr/cumulative, ctr/window (the last full one), ctr/counted (when a log is replayed; no regret then),
     questions/per_user, questions/distinct_terms, questions/effective_terms, questions/top10_share,
     width/arm, width/term, width/hidden, hidden/last_change, hidden/refit_seconds, and whatever else the
     policy's `diagnostics` has; histograms questions/times_asked and hidden/features.
+
+    A resumed simulation starts a new file, which tells TensorBoard to forget what earlier ones hold of the
+    rounds that are played again.
 
     Args:
         folder: where the events go.
@@ -32,24 +37,36 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, folder: Path, config: str = "", hparams: Mapping[str, Any] | None = None) -> None:
-        from lightning.fabric.loggers.tensorboard import TensorBoardLogger
+        self._folder, self._config, self._hparams = folder, config, dict(hparams or {})
+        self._opened: SummaryWriter | None = None
+
+    def on_start(self, simulation: SimulationView) -> None:
+        """Open a file, and log the config into the first one."""
+        # Imported here: TensorBoard takes a second to import, and a config is checked without it.
+        from torch.utils.tensorboard import SummaryWriter
 
         say_errors_once()
-        self._logger = TensorBoardLogger(root_dir=folder.parent, name=None, version=folder.name)
-        self._folder, self._config, self._hparams = folder, config, dict(hparams or {})
+        make_folder(self._folder)
+        put_events_first(self._folder)
+        purge_step = simulation.round + 1 if simulation.round else None
+        with naming(self._folder):
+            self._opened = SummaryWriter(str(self._folder), purge_step=purge_step)
+            if not simulation.round:
+                self._writer.add_text("config", f"```yaml\n{self._config}\n```", 0)
 
-    def on_start(self, simulation: Simulation) -> None:
-        """Log the config; a resumed simulation goes on where its records end."""
-        if simulation.round:
-            keep_events(self._folder, simulation.round)
-        else:
-            self._logger.experiment.add_text("config", f"```yaml\n{self._config}\n```", 0)
+    @property
+    def _writer(self) -> SummaryWriter:
+        if self._opened is None:
+            raise RuntimeError("TensorBoard's writer is opened by on_start")
+        return self._opened
 
-    def on_checkpoint(self, simulation: Simulation) -> None:
-        """Write what the logger holds back."""
-        self._logger.experiment.flush()
+    def on_checkpoint(self, simulation: SimulationView) -> None:
+        """Bring to the disk what was logged so far."""
+        with naming(self._folder):
+            self._writer.flush()
+        sync_events(self._folder)
 
-    def on_record(self, simulation: Simulation, record: Record) -> None:
+    def on_record(self, simulation: SimulationView, record: Record) -> None:
         """Log the numbers."""
         scalars: dict[str, float | None] = {
             "regret/cumulative": record.cumulative_regret,
@@ -59,27 +76,38 @@ class TensorBoard(Callback):
             "error/prediction": record.prediction_error,
             "questions/per_user": record.questions,
         }
-        # Through the writer itself: the logger's own `log_metrics` hides why writing failed.
-        writer = self._logger.experiment
-        for tag, detail in record.details.items():
-            if detail.numel() == 1:
-                scalars[tag] = float(detail)
-            elif detail.numel() > 1:
-                add_histogram(writer, tag, detail, record.round)
-        for name, value in scalars.items():
-            if value is not None:
-                writer.add_scalar(name, value, record.round)
+        with naming(self._folder):
+            for tag, detail in record.details.items():
+                if detail.numel() == 1:
+                    scalars[tag] = float(detail)
+                elif detail.numel() > 1:
+                    add_histogram(self._writer, tag, detail, record.round)
+            for name, value in scalars.items():
+                if value is not None:
+                    self._writer.add_scalar(name, value, record.round)
 
-    def on_end(self, simulation: Simulation) -> None:
+    def on_end(self, simulation: SimulationView) -> None:
         """Log the hyper-parameters with the final regret or click-through rate, and close."""
+        from torch.utils.tensorboard.summary import hparams
+
         last = simulation.records[-1]
         objective = objective_of([last])
         value = objective.value(last)
         final = {} if isnan(value) else {f"final/{objective.column}": value}
-        # run_name "." keeps them in this run instead of a new one beside it
-        self._logger.experiment.add_hparams(self._hparams, final, run_name=".")
-        self._logger.finalize("success")
+        with naming(self._folder):
+            # Not by the writer's own `add_hparams`, which opens another file, and at round 0: if this end is
+            # played again, what it logged is purged with the rounds.
+            files: Any = self._writer.file_writer
+            for summary in hparams(self._hparams, final):
+                files.add_summary(summary, last.round)
+            for tag, value in final.items():
+                self._writer.add_scalar(tag, value, last.round)
+            self._writer.close()
+        sync_events(self._folder)
 
-    def on_exception(self, simulation: Simulation, error: BaseException) -> None:
+    def on_exception(self, simulation: SimulationView, error: BaseException) -> None:
         """Close, keeping what was logged."""
-        self._logger.finalize("failed")
+        if self._opened is not None:
+            with naming(self._folder):
+                self._opened.close()
+            sync_events(self._folder)

@@ -9,6 +9,7 @@ from conbandit_torch.commands.screen import Screen
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.results.plots import draw_all
 from conbandit_torch.results.read import read_results
+from conbandit_torch.running.folder import PLOTS
 
 
 def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Screen) -> int:
@@ -18,6 +19,6 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     results = read_results(options.folder)
     for line in results.left_out:
         console.print(f"left out: {line}", style="red", soft_wrap=True)
-    for path in draw_all(results, options.folder / "plots", options.baseline):
+    for path in draw_all(results, options.folder / PLOTS, options.baseline):
         Screen().print(str(path), soft_wrap=True)
     return 0

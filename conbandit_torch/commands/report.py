@@ -7,12 +7,13 @@ import argparse
 from conbandit_torch.commands.screen import Screen
 from conbandit_torch.results.read import read_results
 from conbandit_torch.results.report import compare
+from conbandit_torch.running.folder import REPORT
 
 
 def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Screen) -> int:
     """Run the command; returns the exit code."""
     report = compare(read_results(options.folder), options.baseline)
-    path = options.folder / "report.md"
+    path = options.folder / REPORT
     path.write_text(report.markdown(), encoding="utf-8")
     output = Screen()
     output.print(report.table())

@@ -8,7 +8,8 @@ from conbandit_torch.commands.how import check_how
 from conbandit_torch.commands.run import run_into
 from conbandit_torch.commands.screen import Screen
 from conbandit_torch.configuration.load import load
-from conbandit_torch.running.runner import EXPERIMENT, how_it_ran
+from conbandit_torch.running.folder import EXPERIMENT
+from conbandit_torch.running.runner import how_it_ran
 
 
 def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Screen) -> int:

@@ -12,6 +12,7 @@ from conbandit_torch.commands.screen import Screen
 from conbandit_torch.configuration.load import load
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.results.tables import summary_table
+from conbandit_torch.running.folder import SUMMARY
 from conbandit_torch.running.job import describe
 from conbandit_torch.running.plan import Experiment
 from conbandit_torch.running.processes import launch
@@ -44,7 +45,7 @@ def run_into(
             "use one or the other"
         )
     processes = launch(experiment.accelerator, devices, num_nodes)
-    folder = processes.agree(folder_of())  # the first names it, since its name may hold the time
+    folder = processes.broadcast(folder_of())  # the first names it, since its name may hold the time
     results = run(experiment, folder, console, processes=processes, **how)
     failed = [result for result in results if result.error]
     if not failed:
@@ -60,5 +61,5 @@ def run_into(
     output.print(summary_table(results, experiment))
     for result in failed:
         output.print(f"FAILED: {result.policy} seed {result.seed}: {result.error}", soft_wrap=True)
-    output.print(f"Results: {folder}/summary.csv\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
+    output.print(f"Results: {folder / SUMMARY}\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
     return 1 if failed else 0

@@ -10,9 +10,9 @@ from conbandit_torch.commands.how import check_how
 from conbandit_torch.commands.screen import Screen
 from conbandit_torch.configuration.load import read
 from conbandit_torch.core.errors import ConfigError
-from conbandit_torch.results.tables import trials_table
 from conbandit_torch.running.runner import results_folder
 from conbandit_torch.tuning.search_space import at_the_edge, read_tunings
+from conbandit_torch.tuning.tables import trials_table
 from conbandit_torch.tuning.tune import finished, open_study, tune, write_tuned
 
 

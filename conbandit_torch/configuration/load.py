@@ -19,11 +19,10 @@ from conbandit_torch.configuration.yaml_files import read_yaml, value_of
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.screen import BadFeedback
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.loop import Precision
+from conbandit_torch.running.folder import is_reserved
 from conbandit_torch.running.plan import Experiment, IfLoggerFails
+from conbandit_torch.running.processes import Precision
 
-# Names that a results folder needs itself.
-_RESERVED = ("aggregate", "plots", "summary.csv", "curves.csv", "windows.csv")
 _REQUIRED = ("rounds", "environment", "policies")
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
@@ -70,9 +69,13 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
     policies = {}
     for name, node in config["policies"].items():
         where = f"{path}: policies.{name}"
-        if not isinstance(name, str) or not re.fullmatch(r"[\w+-][\w.+ -]{0,99}", name) or name in _RESERVED:
+        if not isinstance(name, str) or not re.fullmatch(r"[\w+-][\w.+ -]{0,99}", name):
             raise ConfigError(
                 f"{where}: a policy's name is a folder's name: at most 100 letters, digits, . + - _"
+            )
+        if is_reserved(name):
+            raise ConfigError(
+                f"{where}: a policy's name is a folder's name, and a results folder has this one already"
             )
         policies[name] = resolve_part(where, node, Bandit, GIVEN_TO_POLICIES)
     environment = resolve_part(

@@ -12,19 +12,38 @@ import yaml
 from conbandit_torch.core.errors import ConfigError
 
 _MOST_VALUES = 100_000
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Loader(yaml.SafeLoader):
     """YAML as people write it: 1e-3 is a number, and a key given twice is an error."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        for key in keys:
-            if keys.count(key) > 1:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """A mapping as it is written: this is called once for each, before anything is merged into it."""
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if key.tag == _MERGE or not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is given twice", node.start_mark
+                    None, None, f"the key {key.value!r} is given twice", key.start_mark
                 )
-        return super().construct_mapping(node, deep)
+            seen.add(key.value)
+        return node
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merge what `<<` names; of several values of a key the last counts, and alone is kept.
+
+        PyYAML keeps all of them: mappings that merge one another ten times each would fill the memory.
+        """
+        super().flatten_mapping(node)
+        last = {(key.tag, key.value): (key, value) for key, value in node.value if _is_scalar(key)}
+        node.value = [*last.values(), *(pair for pair in node.value if not _is_scalar(pair[0]))]
+
+
+def _is_scalar(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode)
 
 
 _Loader.add_implicit_resolver(

@@ -8,6 +8,22 @@ import torch
 from torch import Tensor
 
 
+def expect_memory(what: str, needed: int) -> None:
+    """Refuse to make arrays that the machine has no memory for, before half a minute is spent on filling it.
+
+    Args:
+        what: what would need the memory, with its sizes.
+        needed: bytes.
+    """
+    from psutil import virtual_memory  # not needed for small worlds, which most are
+
+    total = virtual_memory().total
+    if needed > total:
+        raise ValueError(
+            f"{what} would need {needed / 2**30:,.0f} GiB of memory; this machine has {total / 2**30:,.0f}"
+        )
+
+
 def expect_rows(name: str, tensor: Tensor, rows: int) -> None:
     """Refuse a tensor that does not hold one value for each of so many rows."""
     if tensor.shape != (rows,):

@@ -1,26 +1,22 @@
-"""Digests by which files and states can be seen to be equal."""
+"""Digests by which states and data can be seen to be equal."""
 
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from conbandit_torch.core.processes import ALONE, Processes
 
-if TYPE_CHECKING:
-    pass
 
-
-def fingerprint(tensors: dict[str, Tensor], processes: Processes = ALONE) -> str:
+def fingerprint(tensors: Mapping[str, Tensor], processes: Processes = ALONE) -> str:
     """A digest of all values, of all processes, by which two states can be seen to be equal bit for bit."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return " ".join(gather_digests(digest.hexdigest(), processes))
 
 
@@ -30,10 +26,6 @@ def gather_digests(digest: str, processes: Processes) -> list[str]:
     return [bytes(row).hex() for row in processes.gather(own)[0].tolist()]
 
 
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's content."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+def data_digest(module: nn.Module) -> str:
+    """A digest of what an environment is given, before its users are split and its numbers converted."""
+    return fingerprint(dict(module.named_buffers()))

@@ -7,15 +7,10 @@ drawn by their ids among all users, so that nobody's rounds depend on the split.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
-from torch import distributed as dist
-
-if TYPE_CHECKING:
-    from lightning.fabric import Fabric
-
 
 ValueT = TypeVar("ValueT")
 
@@ -24,17 +19,18 @@ ValueT = TypeVar("ValueT")
 class Processes:
     """The processes of a run, and how they exchange what they must. Every method is called by all of them.
 
+    This class is a process that is alone. One that has others overrides `device`, `broadcast`, `wait`,
+    `leave` and `_collect`, on which the rest stands (see `running.processes`).
+
     Attributes:
         rank: which one this is.
         size: how many there are.
         nodes: on how many machines.
-        fabric: what launched them; None if there is one.
     """
 
     rank: int = 0
     size: int = 1
     nodes: int = 1
-    fabric: Fabric | None = None
 
     @property
     def is_first(self) -> bool:
@@ -44,7 +40,7 @@ class Processes:
     @property
     def device(self) -> torch.device:
         """Where tensors to be exchanged must be."""
-        return torch.device("cpu") if self.fabric is None else self.fabric.device
+        return torch.device("cpu")
 
     def share_of(self, users: int) -> slice:
         """This process's users, of `users` in all."""
@@ -69,38 +65,25 @@ class Processes:
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum of all processes' values, which are of one shape."""
-        if self.size == 1:
-            return values
-        total = values.clone()
-        dist.all_reduce(total)
-        return total
+        return values if self.size == 1 else self._collect(values).sum(0)
 
     def any(self, flag: bool) -> bool:
         """Whether any process says so."""
         return flag if self.size == 1 else bool(self.sum(torch.tensor(int(flag), device=self.device)))
 
-    def agree(self, value: ValueT) -> ValueT:
-        """What the first process says."""
-        if self.fabric is None:
-            return value
-        said: ValueT = self.fabric.broadcast(value)
-        return said
+    def broadcast(self, value: ValueT) -> ValueT:
+        """The first process's value, for all."""
+        return value
 
     def wait(self) -> None:
-        """Until all are here."""
-        if self.fabric is not None:
-            self.fabric.barrier()
+        """Wait until all processes are here."""
 
     def leave(self) -> None:
-        """End the exchange in good order."""
-        if self.size > 1:
-            dist.destroy_process_group()
+        """End the exchange."""
 
     def _collect(self, values: Tensor) -> Tensor:
         """[size, ...] all processes' values."""
-        parts = [torch.empty_like(values) for _ in range(self.size)]
-        dist.all_gather(parts, values)
-        return torch.stack(parts)
+        return values[None]
 
 
 ALONE = Processes()

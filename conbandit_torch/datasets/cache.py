@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from filelock import FileLock
 
-from conbandit_torch.core.digests import file_digest, fingerprint
+from conbandit_torch.core.digests import fingerprint
 from conbandit_torch.core.errors import DataError
-from conbandit_torch.core.files import at_once
+from conbandit_torch.core.files import replacing
+from conbandit_torch.core.seals import file_digest
 from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.datasets.reading.files import expand
 
@@ -122,7 +123,7 @@ def _write(path: Path, prepared: Prepared) -> None:
     tensors = {name: tensor.to(_STORED.get(name, tensor.dtype)) for name, tensor in tensors.items()}
     tensors["names"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    with at_once(path) as unfinished:  # nobody else's: the lock is ours
+    with replacing(path) as unfinished:  # nobody else's: the lock is ours
         save_file(tensors, unfinished, metadata={"fingerprint": fingerprint(tensors)})
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
@@ -66,6 +67,9 @@ class Synthetic(Drawn):
             raise ValueError(f"max_terms must be at most the {terms} terms, got {max_terms}")
         if not 0 <= spread < float("inf"):
             raise ValueError(f"spread must be a number of at least 0, got {spread}")
+        # What is sure to be needed, in float64: theta, the features, and the key-terms' vectors of all arms.
+        rows = users + arms * (max_terms + 1) + terms
+        expect_memory(f"a world of {users:,} users and {arms:,} arms with {dim} features", 8 * dim * rows)
         data_seed = seed if data_seed is None else data_seed
 
         def draw(purpose: str) -> Stream:

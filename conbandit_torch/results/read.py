@@ -16,9 +16,12 @@ import numpy as np
 import yaml
 
 from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
+from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.objective import REGRET, Objective, objective_of
+from conbandit_torch.running.plan import without_incidentals
 from conbandit_torch.running.record import COLUMNS, Record
-from conbandit_torch.running.result import JobResult, Replayed
+from conbandit_torch.running.result import JobResult, Replayed, ResultError, read_result
 
 METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
 
@@ -107,9 +110,11 @@ def read_results(folder: Path) -> Results:
     """
     results = Results()
     jobs: dict[str, list[_Job]] = {}
-    for path in sorted(folder.glob("*/seed*/result.json")):
+    for own in job_folders(folder):
+        if not (own / RESULT).is_file():
+            continue
         try:
-            jobs.setdefault(path.parts[-3], []).append(_read_job(path.parent))
+            jobs.setdefault(own.parent.name, []).append(_read_job(own))
         except _UnreadableError as error:
             results.left_out.append(str(error))
     _keep_usual_rounds(jobs, results.left_out)
@@ -119,11 +124,11 @@ def read_results(folder: Path) -> Results:
                 "\n".join([f"{folder}: none of the finished runs can be read", *results.left_out])
             )
         state = "holds no finished runs" if folder.is_dir() else "no such folder"
-        begun = (folder / "how.json").exists()
+        begun = (folder / HOW).exists()
         command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
         raise ConfigError(f"{folder}: {state}; {command} makes some")
     _check_one_experiment([job for own in jobs.values() for job in own])
-    order = _order_of_policies(folder / "summary.csv")
+    order = _order_of_policies(folder / SUMMARY)
     for name in sorted(jobs, key=lambda name: (order.index(name) if name in order else len(order), name)):
         if jobs[name]:
             results[name] = _sum_up(sorted(jobs[name], key=lambda job: job.result.seed))
@@ -165,28 +170,32 @@ class _UnreadableError(Exception):
 
 def _read_job(folder: Path) -> _Job:
     """What a finished job has left; anything else is an error that names the file."""
-    path = folder / "result.json"
+    path = folder
     try:
-        result = JobResult.from_json(path.read_text(encoding="utf-8"))
-        if result.last is None or (result.policy, f"seed{result.seed}") != (folder.parent.name, folder.name):
-            raise ValueError(f"it is of {result.policy} seed {result.seed}")
-        path = folder / "config.yaml"
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        settings = {key: value for key, value in config.items() if key not in ("policies", "seeds")}
-        path = folder / "metrics.csv"
+        result = read_result(folder)
+        if result is None or result.last is None:
+            raise ResultError(f"{folder / RESULT}: is no result of a finished job")
+        if result.job != (folder.parent.name, int(folder.name.removeprefix("seed"))):
+            raise ResultError(f"{folder / RESULT}: is of {result.policy} seed {result.seed}")
+        path = folder / CONFIG
+        config = without_incidentals(yaml.safe_load(path.read_text(encoding="utf-8")))
+        settings = {key: value for key, value in config.items() if key != "policies"}
+        path = folder / METRICS_FILE
         job = _Job(folder, result, result.last, _read_csv(path), settings)
         if not job.rounds or job.rounds[-1] != result.last.round:
             end = job.rounds[-1] if job.rounds else 0
             raise ValueError(f"ends at round {end} of {result.last.round}")
+    except ResultError as error:
+        raise _UnreadableError(f"{error}; {_REMEDY}") from None
     except OSError as error:
         raise _UnreadableError(f"{path}: {error.strerror or error}; {_REMEDY}") from None
     except Exception as error:  # whatever a damaged file leads to, the other jobs are read
         problem = " ".join(str(error).split()) or type(error).__name__
-        raise _UnreadableError(f"{path}: damaged ({problem}); {_REMEDY}") from None
+        raise _UnreadableError(f"{path} is damaged: {problem}; {_REMEDY}") from None
     return job
 
 
-_REMEDY = "remove its folder and run again"
+_REMEDY = "running the experiment again makes it good"
 
 
 def _keep_usual_rounds(jobs: dict[str, list[_Job]], left_out: list[str]) -> None:
@@ -198,7 +207,7 @@ def _keep_usual_rounds(jobs: dict[str, list[_Job]], left_out: list[str]) -> None
         for job in own:
             if job.rounds != usual:
                 left_out.append(
-                    f"{job.folder / 'metrics.csv'}: not the rounds that the other seeds have; {_REMEDY}"
+                    f"{job.folder / METRICS_FILE}: not the rounds that the other seeds have; {_REMEDY}"
                 )
         jobs[name] = [job for job in own if job.rounds == usual]
 

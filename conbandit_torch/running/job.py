@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import traceback
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from filelock import FileLock
 
 from conbandit_torch.callbacks.base import Callback, Forgiving, StoppedError
 from conbandit_torch.callbacks.checkpoints import Checkpoint
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.callbacks.tensorboard import TensorBoard
 from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
-from conbandit_torch.core.digests import fingerprint
-from conbandit_torch.core.files import write_at_once
+from conbandit_torch.core.digests import data_digest, fingerprint
+from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
+from conbandit_torch.core.seals import file_digest
+from conbandit_torch.environments.base import Environment
 from conbandit_torch.loop import Simulation
 from conbandit_torch.running.checkpoint import latest_checkpoint
+from conbandit_torch.running.folder import (
+    CHECKPOINTS,
+    CONFIG,
+    METRICS,
+    error_file,
+    error_files,
+    event_files,
+    job_folder,
+    job_lock,
+)
 from conbandit_torch.running.metrics import WINDOW
 from conbandit_torch.running.objective import objective_of
+from conbandit_torch.running.origin import KERNELS, Origin, package_version
 from conbandit_torch.running.plan import Experiment
-from conbandit_torch.running.result import Job, JobResult, Replayed
+from conbandit_torch.running.result import (
+    Job,
+    JobResult,
+    OtherFormatError,
+    Replayed,
+    ResultError,
+    read_result,
+    write_result,
+)
 from conbandit_torch.running.signals import stop_on_signals
+
+_log = logging.getLogger(__name__)
 
 
 def run_job(
@@ -43,22 +66,21 @@ def run_job(
     users are split over processes, all of them call this, and the first writes what came out.
     """
     name, seed = job
-    job_folder = folder / name / f"seed{seed}"
+    own = job_folder(folder, name, seed)
     stop = _Stop()
     try:
         with stop_on_signals(stop, may_insist=may_insist):
-            job_folder.mkdir(parents=True, exist_ok=True)
+            make_folder(own)
             # A worker that outlived a killed command may still be at it: wait, and take what it leaves.
-            with FileLock(job_folder / ".lock") if processes.is_first else contextlib.nullcontext():
-                result = processes.agree(finished(folder, name, seed))
+            with job_lock(own) if processes.is_first else contextlib.nullcontext():
+                result = processes.broadcast(finished(own))
                 if result is None:
-                    result = _play(experiment, job_folder, threads, job, callbacks, stop, processes)
+                    result = _play(experiment, own, threads, job, callbacks, stop, processes)
     except (StoppedError, _StoppedEarly) as stopped:
         return JobResult(name, seed, stopped=str(stopped))
     except Exception as error:  # whatever it is, the other jobs go on
         with contextlib.suppress(OSError):  # the disk may be what failed
-            errors = "error.txt" if processes.is_first else f"error-{processes.rank}.txt"
-            (job_folder / errors).write_text(traceback.format_exc(), encoding="utf-8")
+            (own / error_file(processes.rank)).write_text(traceback.format_exc(), encoding="utf-8")
         return JobResult(name, seed, error=f"{type(error).__name__}: {error}")
     return result
 
@@ -68,7 +90,7 @@ class _StoppedEarly(BaseException):  # no Exception, so that nothing takes it fo
 
 
 class _Stop:
-    """What a signal does to a job: its simulation ends in good order or, before there is one, all ends."""
+    """What a signal does to a job: its simulation ends after the round or, before there is one, all ends."""
 
     simulation: Simulation | None = None
 
@@ -87,13 +109,19 @@ def _play(
     stop: _Stop,
     processes: Processes,
 ) -> JobResult:
-    """Play the job to its end and write its result, last and at once."""
-    checkpoints = folder / "checkpoints"
-    saved = latest_checkpoint(checkpoints, processes)
-    loggers = _loggers(experiment, folder, job, resuming=saved is not None) if processes.is_first else ()
+    """Play the job to its end and write its result, last and atomically."""
+    environment = build_environment(experiment, job[1])
+    origin = origin_of(experiment, job, environment)
+    checkpoints = folder / CHECKPOINTS
+    saved = latest_checkpoint(checkpoints, processes, origin)
+    loggers = (
+        _loggers(experiment, folder, job, origin, resuming=saved is not None) if processes.is_first else ()
+    )
     # The checkpoint last, so that it knows of what the others have written.
-    every = (*loggers, *callbacks, Checkpoint(checkpoints, experiment.checkpoint_every))
-    simulation = build(experiment, job, threads, *every, processes=processes, folder=folder)
+    every = (*loggers, *callbacks, Checkpoint(checkpoints, experiment.checkpoint_every, origin))
+    simulation = build(
+        experiment, job, threads, *every, environment=environment, processes=processes, folder=folder
+    )
     if saved is not None:
         simulation.restore(saved)
     stop.simulation = simulation
@@ -105,26 +133,41 @@ def _play(
         users=simulation.metrics.num_users,
         fingerprint=fingerprint(simulation.policy.state_dict(), processes),
         replayed=None if log is None else Replayed(*log, window=WINDOW, ctr=simulation.metrics.windows()),
+        origin=origin,
     )
     if processes.is_first:
-        write_at_once(folder / "result.json", result.to_json())
+        result = replace(result, metrics=file_digest(folder / METRICS))
+        write_result(folder, result)
+        # Only now, when the result and all that it sums up are on the disk.
         shutil.rmtree(checkpoints, ignore_errors=True)
-        for errors in folder.glob("error*.txt"):  # of former attempts
+        for errors in error_files(folder):  # of former attempts
             errors.unlink()
     return result
 
 
-def _loggers(experiment: Experiment, folder: Path, job: Job, *, resuming: bool) -> list[Callback]:
+def _loggers(
+    experiment: Experiment, folder: Path, job: Job, origin: Origin, *, resuming: bool
+) -> list[Callback]:
     """What writes into the job's folder while it runs."""
-    config = experiment.dump(*job)
-    write_at_once(folder / "config.yaml", config)
+    write_config(experiment, folder, job, origin)
     if not resuming:
-        for rest in folder.glob("events.out.tfevents.*"):  # of an attempt that was broken off
+        for rest in event_files(folder):  # of an attempt that was broken off
             rest.unlink()
-    board: Callback = TensorBoard(folder, config, experiment.hparams(*job))
+    board: Callback = TensorBoard(folder, experiment.dump(*job), experiment.hparams(*job))
     if experiment.if_logger_fails == "continue":
         board = Forgiving(board)
-    return [MetricsFile(folder / "metrics.csv"), board, *build_callbacks(experiment)]
+    return [MetricsFile(folder / METRICS), board, *build_callbacks(experiment)]
+
+
+def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin) -> None:
+    """Write a job's `config.yaml`, which runs it again; its first line says what it was run on."""
+    about = f"# conbandit_torch {origin.version}, data: sha256 {origin.data}"
+    write_atomically(folder / CONFIG, f"{about}\n{experiment.dump(*job)}")
+
+
+def origin_of(experiment: Experiment, job: Job, environment: Environment) -> Origin:
+    """What a job's numbers come from; its environment must be new, with all users."""
+    return Origin(package_version(), KERNELS, data_digest(environment), experiment.digest(*job))
 
 
 def build(
@@ -132,13 +175,24 @@ def build(
     job: Job,
     threads: int,
     *callbacks: Callback,
+    environment: Environment | None = None,
     processes: Processes = ALONE,
     folder: Path | None = None,
 ) -> Simulation:
-    """The simulation of one policy with one seed, of this process's users."""
+    """The simulation of one policy with one seed, of this process's users.
+
+    Args:
+        experiment: whose job it is.
+        job: policy and seed.
+        threads: threads of torch.
+        callbacks: told of the simulation's events.
+        environment: the job's environment, new; None: it is built here.
+        processes: over which users are split.
+        folder: where callbacks may put their files.
+    """
     torch.set_num_threads(threads)
     name, seed = job
-    environment = build_environment(experiment, seed)
+    environment = build_environment(experiment, seed) if environment is None else environment
     environment.split(processes)
     return Simulation(
         build_policy(experiment, name, environment, seed),
@@ -153,15 +207,15 @@ def build(
     )
 
 
-def finished(folder: Path, name: str, seed: int) -> JobResult | None:
-    """The job's result, if the folder holds it."""
-    path = folder / name / f"seed{seed}" / "result.json"
-    return read_result(path) if path.is_file() else None
-
-
-def read_result(path: Path) -> JobResult:
-    """The result in a `result.json`."""
-    return JobResult.from_json(path.read_text(encoding="utf-8"))
+def finished(folder: Path) -> JobResult | None:
+    """The job's result, if its folder holds a sound one; a damaged one is reported and counts as none."""
+    try:
+        return read_result(folder)
+    except OtherFormatError:
+        raise
+    except ResultError as error:
+        _log.warning("%s; the job counts as not finished", error)
+        return None
 
 
 def describe(result: JobResult) -> str:

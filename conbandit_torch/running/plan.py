@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from conbandit_torch.core.screen import BadFeedback
-from conbandit_torch.loop import Precision
+from conbandit_torch.core.seals import text_digest
+
+if TYPE_CHECKING:  # results are read without torch
+    from conbandit_torch.core.screen import BadFeedback
+    from conbandit_torch.running.processes import Precision
+
+_INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails")
 
 IfLoggerFails = Literal["stop", "continue"]
 
@@ -29,7 +34,7 @@ class Experiment:
         checkpoint_every: rounds between checkpoints.
         bad_feedback: "stop" at rewards and answers that are NaN or infinite, or "skip" and count them.
         if_logger_fails: "stop" when TensorBoard's files cannot be written, or "continue" without them.
-        callbacks: `class_path` and `init_args` of callbacks of one's own, by name; every job has its own.
+        callbacks: `class_path` and `init_args` of the user's callbacks, by name; every job builds its own.
     """
 
     source: str
@@ -46,8 +51,8 @@ class Experiment:
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def jobs(self) -> list[tuple[str, int]]:
-        """(policy, seed) of every run, in order."""
-        return [(policy, seed) for policy in self.policies for seed in self.seeds]
+        """(policy, seed) of every run, seed by seed: policies can be compared from the first seed on."""
+        return [(policy, seed) for seed in self.seeds for policy in self.policies]
 
     def dump(self, policy: str | None = None, seed: int | None = None) -> str:
         """YAML that runs the experiment, or one policy with one seed, again."""
@@ -60,6 +65,17 @@ class Experiment:
             config["seeds"] = [seed]
         return yaml.safe_dump(config, sort_keys=False)
 
+    def identity(self, policy: str | None = None) -> dict[str, Any]:
+        """All that results depend on, but for the seed: of one policy, or what all policies share."""
+        config = yaml.safe_load(self.dump(policy))
+        if policy is None:
+            del config["policies"]
+        return without_incidentals(config)
+
+    def digest(self, policy: str, seed: int) -> str:
+        """A digest of all that a job's numbers depend on."""
+        return text_digest(yaml.safe_dump(self.identity(policy) | {"seeds": [seed]}))
+
     def hparams(self, policy: str, seed: int) -> dict[str, Any]:
         """The policy's arguments, flat; `-` for those that only other policies have.
 
@@ -68,6 +84,11 @@ class Experiment:
         flat = {name: _flat(part["init_args"]) for name, part in self.policies.items()}
         every = dict.fromkeys(key for arguments in flat.values() for key in arguments)
         return {"policy": policy, "seed": seed} | {key: flat[policy].get(key, "-") for key in every}
+
+
+def without_incidentals(config: dict[str, Any]) -> dict[str, Any]:
+    """A job's config without what its numbers do not depend on, and without its seeds."""
+    return {key: value for key, value in config.items() if key not in _INCIDENTAL}
 
 
 def _flat(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
+from conbandit_torch.core.files import write_atomically
+from conbandit_torch.core.seals import file_digest, sealed, unsealed
+from conbandit_torch.running.folder import METRICS, RESULT
+from conbandit_torch.running.origin import Origin
 from conbandit_torch.running.record import COLUMNS, Record
 
 Job = tuple[str, int]
 """A policy's name and a seed."""
 
-_NUMBERS = tuple(field.name for field in fields(Record) if field.name != "details")
+FORMAT = 2
+
+_NUMBERS = tuple(one.name for one in fields(Record) if one.name != "details")
+_MADE_OF_PARTS = ("last", "replayed", "origin", "error", "stopped")
 _SUMMARY = tuple(name for name in COLUMNS if name not in ("round", "reward"))
+SUMMARY_COLUMNS = ("policy", "seed", "rounds", *_SUMMARY)
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,8 @@ class JobResult:
         users: users of the whole run.
         fingerprint: digest of the policy's final state.
         replayed: what replay of a log gave; None: no log was replayed.
+        metrics: digest of the job's `metrics.csv`.
+        origin: what the numbers came from.
     """
 
     policy: str
@@ -55,6 +65,8 @@ class JobResult:
     users: int = 0
     fingerprint: str = ""
     replayed: Replayed | None = None
+    metrics: str = ""
+    origin: Origin = field(default_factory=Origin)
 
     @property
     def job(self) -> Job:
@@ -68,33 +80,76 @@ class JobResult:
             return line | {"error": self.error}
         return line | {"rounds": self.last.round} | {name: getattr(self.last, name) for name in _SUMMARY}
 
-    def to_json(self) -> str:
-        """The result of a finished job as the text of a file."""
-        assert self.last is not None, "only finished jobs have results"
-        content = {
-            "policy": self.policy,
-            "seed": self.seed,
-            "last": {name: getattr(self.last, name) for name in _NUMBERS},
-            "users": self.users,
-            "fingerprint": self.fingerprint,
-            "replayed": None if self.replayed is None else asdict(self.replayed),
-        }
-        return json.dumps(content)
 
-    @staticmethod
-    def from_json(text: str) -> JobResult:
-        """The result that `to_json` wrote.
+class ResultError(Exception):
+    """A result that cannot be used, and why."""
 
-        Raises:
-            ValueError: if the text is not one.
-        """
-        try:
-            content = json.loads(text)
-            replayed = content.pop("replayed")
-            return JobResult(
-                last=Record(**content.pop("last")),
-                replayed=None if replayed is None else Replayed(**replayed),
-                **content,
-            )
-        except (KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"not a job's result ({error})") from None
+
+class OtherFormatError(ResultError):
+    """A result of another version of this package, in a format that this one does not read."""
+
+
+def write_result(folder: Path, result: JobResult) -> None:
+    """Write a finished job's `result.json`, which is on the disk afterwards."""
+    if result.last is None:
+        raise ValueError(f"{result.policy} seed {result.seed} has not finished: it has no result to write")
+    simple = (one.name for one in fields(JobResult) if one.name not in _MADE_OF_PARTS)
+    content = {name: getattr(result, name) for name in simple}
+    content |= {
+        "format": FORMAT,
+        "last": {name: getattr(result.last, name) for name in _NUMBERS},
+        "replayed": None if result.replayed is None else asdict(result.replayed),
+        "origin": asdict(result.origin),
+    }
+    write_atomically(folder / RESULT, sealed(content))
+
+
+def read_result(folder: Path) -> JobResult | None:
+    """The result of a finished job; None: the folder holds none.
+
+    Raises:
+        ResultError: if a file is damaged, or of another version; with its name and the reason.
+    """
+    path = folder / RESULT
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        content = unsealed(text)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ResultError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        if text.startswith('{"users": '):
+            raise OtherFormatError(_other_format(path, 1)) from None
+        raise ResultError(f"{path} is damaged: {error}") from None
+    version = content.pop("format", None)
+    if version != FORMAT:
+        raise OtherFormatError(_other_format(path, version))
+    result = _parsed(path, content)
+    metrics = folder / METRICS
+    try:
+        if file_digest(metrics) != result.metrics:
+            raise ResultError(f"{metrics} is damaged: it is not what the job wrote")
+    except OSError as error:
+        raise ResultError(f"{metrics}: {error.strerror or error}") from None
+    return result
+
+
+def _other_format(path: Path, version: Any) -> str:
+    return (
+        f"{path}: format {version}, and this version of conbandit_torch reads format {FORMAT}: use the "
+        "version that wrote it, or name another folder"
+    )
+
+
+def _parsed(path: Path, content: dict[str, Any]) -> JobResult:
+    try:
+        replayed = content.pop("replayed")
+        return JobResult(
+            last=Record(**content.pop("last")),
+            replayed=None if replayed is None else Replayed(**replayed),
+            origin=Origin(**content.pop("origin")),
+            **content,
+        )
+    except (KeyError, TypeError) as error:
+        raise ResultError(f"{path}: not the result of a job ({error})") from None

@@ -22,7 +22,7 @@ class Crashed:
     reason = "its process died: killed, or out of memory?"
 
 
-def stream(
+def results_of(
     function: Callable[[ItemT], ResultT],
     items: Iterable[ItemT],
     jobs: int,

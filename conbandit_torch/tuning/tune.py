@@ -18,11 +18,12 @@ from rich.console import Console
 
 from conbandit_torch.configuration.load import resolve
 from conbandit_torch.core.errors import ConfigError
-from conbandit_torch.core.files import write_at_once
+from conbandit_torch.core.files import write_atomically
+from conbandit_torch.running.folder import TUNED
 from conbandit_torch.running.job import build
 from conbandit_torch.running.runner import check
 from conbandit_torch.running.signals import let_in
-from conbandit_torch.running.workers import Backend, Crashed, stream
+from conbandit_torch.running.workers import Backend, Crashed, results_of
 from conbandit_torch.tuning.score import describe, loss, score
 from conbandit_torch.tuning.search_space import Parameters, Tuning, distribution, points
 
@@ -67,7 +68,7 @@ def tune(
             study.enqueue_trial(known, skip_if_exists=True)
     evaluate = partial(_evaluate, tuning, threads)
     asked: dict[int, Trial] = {}
-    for (number, _), found in stream(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
+    for (number, _), found in results_of(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
         problem = found.reason if isinstance(found, Crashed) else ""
         problem = found if isinstance(found, str) else problem
         if isinstance(found, dict):
@@ -140,9 +141,9 @@ def write_tuned(tunings: list[Tuning], config: dict[str, Any], folder: Path) -> 
             best = describe(trials[0])
             how = f"after {tuning.config['rounds']} rounds on seeds {seeds}, best of {len(trials)} trials"
             lines.append(f"#   {tuning.policy}: {best} {how}")
-    path = folder / "tuned.yaml"
+    path = folder / TUNED
     header = "\n".join(lines)
-    write_at_once(path, f"{header}\n{yaml.safe_dump(config, sort_keys=False)}")
+    write_atomically(path, f"{header}\n{yaml.safe_dump(config, sort_keys=False)}")
     return path
 
 

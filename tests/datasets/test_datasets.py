@@ -12,6 +12,7 @@ from conbandit_torch import MIND, DataError, LastFM, MovieLens, Reader, Table, Y
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.build import build_part
 from conbandit_torch.core.errors import ConfigError
+from conbandit_torch.datasets.reading.files import _opened, read_json_lines
 from experiments.small_sources import small_sources
 from tests.helpers.data import real
 
@@ -543,3 +544,32 @@ def test_lastfm_has_the_published_counts():
     names = ("users", "artists", "listened", "tags", "tags given")
     assert [data.counts[name] for name in names] == [1892, 17632, 92834, 11946, 186479]
     assert "björk" in {title.lower() for title in data.titles}
+
+
+def lines_of(path):
+    with _opened(path) as (raw, _):
+        return [len(line) for line in raw]
+
+
+@pytest.mark.parametrize("read", [lines_of, lambda path: list(read_json_lines(path))], ids=["raw", "json"])
+@pytest.mark.parametrize("content", [b"a", b"{" + b" " * 1000 + b"}\n"], ids=["one line", "lines"])
+def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(tmp_path, content, read):
+    """256 MB in 256 kB or so: a quarter of it at most is looked at."""
+    path = tmp_path / "bomb.gz"
+    piece = content * (2**20 // len(content))
+    with gzip.open(path, "wb") as file:
+        for _ in range(256):
+            file.write(piece)
+    with pytest.raises(DataError, match="bomb.gz: unpacks to more than 100 times its size"):
+        read(path)
+
+
+def test_a_table_that_unpacks_to_a_huge_one_is_refused(tmp_path):
+    folder = SMALL["movielens csv"].write(tmp_path)
+    (folder / "ratings.csv").unlink()
+    with gzip.open(folder / "ratings.csv.gz", "wb") as file:
+        file.write(b"userId,movieId,rating,timestamp\n")
+        for _ in range(128):
+            file.write(b"1,1,4,7\n" * 2**17)
+    with pytest.raises(DataError, match="ratings.csv.gz: unpacks to more than 100 times its size"):
+        MovieLens(folder).read()

@@ -27,6 +27,7 @@ from conbandit_torch.callbacks.base import StoppedError
 from conbandit_torch.callbacks.checkpoints import Checkpoint
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.core.digests import fingerprint
+from conbandit_torch.core.seals import sealed, unsealed
 from conbandit_torch.running.checkpoint import (
     FORMAT,
     CheckpointError,
@@ -148,9 +149,16 @@ def spoil_remove_manifest(path):
     (path / "manifest.json").unlink()
 
 
-def spoil_kind(path):
-    manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps(manifest | {"round": "six"}))
+def spoil_bit(path):
+    """One flipped bit, as of a disk that forgets: round 6 becomes 7."""
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text.replace('"round": 6', '"round": 7'))
+
+
+def forge(path, **changes):
+    """Another manifest, with a right checksum."""
+    manifest = unsealed((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(sealed(manifest | changes))
 
 
 @pytest.mark.parametrize(
@@ -158,10 +166,10 @@ def spoil_kind(path):
     [
         (spoil_truncate, "state.safetensors is damaged: its checksum"),
         (spoil_flip, "state.safetensors is damaged: its checksum"),
-        (spoil_manifest, "manifest.json is damaged, or not of a checkpoint"),
+        (spoil_manifest, "manifest.json is damaged: it is empty, cut or no JSON"),
+        (spoil_bit, "manifest.json is damaged: its checksum is not that of its content"),
         (spoil_remove_state, "state.safetensors: No such file"),
         (spoil_remove_manifest, "no checkpoint (No such file or directory manifest.json)"),
-        (spoil_kind, "manifest.json is damaged: format 1, round 'six'"),
     ],
 )
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(tmp_path, spoil, message, caplog):
@@ -175,15 +183,27 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(tmp_path, spo
     assert message in caplog.text and "going on from the one before it" in caplog.text
 
 
-def test_a_newer_format_is_refused_and_left_alone(tmp_path):
+@pytest.mark.parametrize("version", [FORMAT + 1, FORMAT - 1])
+def test_another_format_is_refused_and_left_alone(tmp_path, version):
     path = write_checkpoint(tmp_path, SavedState(3, {"a": torch.ones(2)}))
-    manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps(manifest | {"format": FORMAT + 1}))
-    with pytest.raises(
-        CheckpointError, match=f"format {FORMAT + 1}, and this version .* reads up to {FORMAT}"
-    ):
+    forge(path, format=version)
+    with pytest.raises(CheckpointError, match=f"format {version}, and this version .* reads format {FORMAT}"):
         latest_checkpoint(tmp_path)
     assert path.is_dir()
+
+
+def test_a_checkpoint_of_the_first_format_is_refused_as_such(tmp_path):
+    path = write_checkpoint(tmp_path, SavedState(3, {"a": torch.ones(2)}))
+    first = {"format": 1, "round": 3, "sha256": "0" * 64, "others": []}
+    (path / "manifest.json").write_text(json.dumps(first))
+    with pytest.raises(CheckpointError, match="format 1, and this version"):
+        latest_checkpoint(tmp_path)
+
+
+def test_names_that_only_look_like_numbers_are_no_checkpoints(tmp_path):
+    (tmp_path / "²").mkdir()
+    (tmp_path / "٣").mkdir()
+    assert latest_checkpoint(tmp_path) is None
 
 
 def test_a_checkpoint_cannot_carry_code(tmp_path):
@@ -194,9 +214,7 @@ def test_a_checkpoint_cannot_carry_code(tmp_path):
     path = write_checkpoint(tmp_path, SavedState(3, {"a": torch.ones(2)}))
     for content in (pickle.dumps(Bomb()), b"", b"\x00" * 64):
         (path / "state.safetensors").write_bytes(content)
-        manifest = json.loads((path / "manifest.json").read_text())
-        digest = hashlib.sha256(content).hexdigest()
-        (path / "manifest.json").write_text(json.dumps(manifest | {"sha256": digest}))
+        forge(path, states=[hashlib.sha256(content).hexdigest()])
         with pytest.raises(CheckpointError, match="is no safetensors file"):
             read_checkpoint(path)
     assert not (tmp_path / "exploded").exists()

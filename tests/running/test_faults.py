@@ -11,6 +11,7 @@ import pytest
 
 from conbandit_torch.callbacks.tensorboard import TensorBoard
 from conbandit_torch.commands.main import main
+from conbandit_torch.running.record import Record
 from tests.helpers.commands import conbandit, numbers, rows
 from tests.helpers.configs import GOOD, changed, write
 
@@ -64,7 +65,7 @@ def test_what_ends_tensorboards_thread_is_raised_and_not_printed(tmp_path, capsy
     shutil.rmtree(tmp_path / "run")
     with pytest.raises(FileNotFoundError):
         for _ in range(100):  # the thread fails at the first; this one hears of it at a later one
-            board.on_start(simulation)
+            board.on_record(simulation, Record(1, 1.0, 1.0, 1.0, None, None, 0.0))
             board.on_checkpoint(simulation)
     with contextlib.suppress(FileNotFoundError):
         board.on_exception(simulation, OSError())

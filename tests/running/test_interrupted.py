@@ -17,7 +17,7 @@ from filelock import FileLock
 from conbandit_torch.commands.main import main
 from conbandit_torch.running.checkpoint import list_checkpoints
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
-from conbandit_torch.running.workers import stream
+from conbandit_torch.running.workers import results_of
 from experiments import kills
 from tests.conftest import REPOSITORY, wait_for
 from tests.helpers.commands import kill, numbers, start
@@ -89,7 +89,7 @@ def test_a_signal_waits_for_a_process_that_is_not_ready_for_it(tmp_path):
 
     sender = threading.Thread(target=signal_when_started)
     sender.start()
-    told = [result for _, result in stream(slow_to_get_ready, [tmp_path] * 2, 2)]
+    told = [result for _, result in results_of(slow_to_get_ready, [tmp_path] * 2, 2)]
     sender.join()
     assert told == [True, True]
 
@@ -102,13 +102,13 @@ def was_told(number):
 
 def test_a_signal_for_an_earlier_run_is_not_kept_for_the_next(tmp_path):
     stopping = threading.Event()
-    for _, told in stream(was_told, [0, 1], 2, stopping=stopping):
+    for _, told in results_of(was_told, [0, 1], 2, stopping=stopping):
         assert not told
         if not stopping.is_set():  # the worker that was told nothing is idle now
             stopping.set()
             time.sleep(0.2)
             pass_on_to_children()
-    assert not any(told for _, told in stream(was_told, range(4), 2))
+    assert not any(told for _, told in results_of(was_told, range(4), 2))
 
 
 def test_a_run_that_waits_for_another_ones_worker_can_be_stopped(tmp_path):

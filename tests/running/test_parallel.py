@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conbandit_torch.running.workers import Crashed, stream
+from conbandit_torch.running.workers import Crashed, results_of
 
 
 def square(number):
@@ -41,12 +41,12 @@ def stop_ray():
 
 @pytest.mark.parametrize(("jobs", "backend"), WAYS)
 def test_every_item_comes_back_once_with_its_result(jobs, backend):
-    assert sorted(stream(square, range(7), jobs, backend)) == [(n, n * n) for n in range(7)]
+    assert sorted(results_of(square, range(7), jobs, backend)) == [(n, n * n) for n in range(7)]
 
 
 @pytest.mark.parametrize(("jobs", "backend"), WAYS[1:])
 def test_a_call_that_kills_its_process_costs_no_other_call(jobs, backend):
-    results = dict(stream(square_or_die, range(7), jobs, backend))
+    results = dict(results_of(square_or_die, range(7), jobs, backend))
     assert isinstance(results.pop(3), Crashed)
     assert results == {n: n * n for n in range(7) if n != 3}
 
@@ -60,7 +60,7 @@ def test_items_are_taken_only_when_there_is_room(jobs, backend):
             taken.append(n)
             yield n
 
-    for done, _ in enumerate(stream(slow_square, items(), jobs, backend)):
+    for done, _ in enumerate(results_of(slow_square, items(), jobs, backend)):
         ahead.append(len(taken) - done)
     assert taken == list(range(8))
     # Those that run, and one or two that have finished or started since.
@@ -70,4 +70,4 @@ def test_items_are_taken_only_when_there_is_room(jobs, backend):
 @pytest.mark.parametrize(("jobs", "backend"), WAYS)
 def test_the_functions_own_error_is_raised(jobs, backend):
     with pytest.raises(LookupError, match="no 0"):
-        list(stream(fail, [0], jobs, backend))
+        list(results_of(fail, [0], jobs, backend))

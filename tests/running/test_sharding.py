@@ -26,11 +26,9 @@ from conbandit_torch.commands.main import main
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.loop import play_round
 from conbandit_torch.running.checkpoint import (
-    CheckpointError,
     OtherProcessesError,
     latest_checkpoint,
     list_checkpoints,
-    read_checkpoint,
     write_checkpoint,
 )
 from tests.conftest import ALGEBRA, EXACT, REPOSITORY, small_world, wait_for
@@ -67,7 +65,7 @@ class Threads(Processes):
     def sum(self, values):
         return self._collect(values).sum(0)
 
-    def agree(self, value):
+    def broadcast(self, value):
         return self.board.exchange(self.rank, value)[0]
 
     def wait(self):
@@ -304,14 +302,6 @@ def test_what_cannot_be_split_says_so():
         Still().split(Processes(0, 2))
     with pytest.raises(ValueError, match="7 users cannot be split over 20 processes"):
         small_world().split(Processes(0, 20))
-
-
-def test_a_checkpoint_with_a_damaged_list_of_others_is_refused(tmp_path):
-    path = write_checkpoint(tmp_path, simulation().state())
-    manifest = (path / "manifest.json").read_text()
-    (path / "manifest.json").write_text(manifest.replace('"others": []', '"others": 7'))
-    with pytest.raises(CheckpointError, match="manifest.json is damaged"):
-        read_checkpoint(path)
 
 
 def test_two_processes_stopped_and_resumed_by_torchrun_end_like_one(tmp_path):

@@ -1,6 +1,8 @@
 """The loop, its metrics and its callbacks."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -20,7 +22,9 @@ from conbandit_torch import (
     VarRS,
     play_round,
 )
+from conbandit_torch.callbacks.base import StoppedError
 from tests.conftest import small_world
+from tests.helpers.simulations import StopAt
 
 
 def simulate(policy_class, rounds=30, world=None, **kwargs):
@@ -164,6 +168,38 @@ def test_every_simulation_starts_at_the_first_round():
     assert first.cumulative_regret == second.cumulative_regret
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_simulations_on_one_environment_run_in_any_order(first):
+    """Both are built before either runs; one is resumed half-way."""
+    alone = [simulate(policy, 15, small_world(users_per_round=3)).records[-1] for policy in (LinUCB, ConUCB)]
+    world = small_world(users_per_round=3)
+    half = Simulation(
+        ConUCB(world.catalogue, 7), world, rounds=15, precision="64-true", callbacks=[StopAt(8)]
+    )
+    with pytest.raises(StoppedError):
+        half.run()
+    both = [
+        Simulation(policy(world.catalogue, 7), world, rounds=15, precision="64-true")
+        for policy in (LinUCB, ConUCB)
+    ]
+    both[1].restore(half.state())
+    for number in (first, 1 - first):
+        both[number].run()
+    for ours, expected in zip(both, alone, strict=True):
+        assert ours.records[-1].cumulative_regret == expected.cumulative_regret
+
+
+def test_a_simulation_on_the_cpu_does_not_import_lightning():
+    code = (
+        "import sys\n"
+        "from conbandit_torch import LinUCB, Simulation, Synthetic\n"
+        "world = Synthetic(users=3, arms=20, terms=5, dim=4, pool=5, max_terms=2)\n"
+        "Simulation(LinUCB(world.catalogue, 3), world, rounds=3).run()\n"
+        "sys.exit('lightning' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
 def test_a_simulation_runs_once():
     simulation = simulate(LinUCB, 3)
     with pytest.raises(RuntimeError, match="has run already"):
@@ -221,15 +257,13 @@ def test_only_rows_whose_reward_was_seen_are_learned_and_counted(policy_class):
 
     world = Replay(users=2, arms=30, terms=6, dim=4, pool=5, max_terms=2)
     policy = policy_class(world.catalogue, 2)
-    simulation = Simulation(policy, world, rounds=60, precision="64-true")
     seen = []
 
     class Count(Callback):
         def on_round(self, simulation, played):
             seen.append(len(played.outcome.feedback[0].reward))
 
-    simulation.callbacks = (Count(),)
-    simulation.run()
+    Simulation(policy, world, rounds=60, precision="64-true", callbacks=[Count()]).run()
     assert 0 in seen and max(seen) > 0
     if hasattr(policy, "arm_model"):
         asked = int(policy.asked.sum()) if isinstance(policy, ArmCon) else 0  # learned like rewards

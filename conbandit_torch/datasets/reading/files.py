@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 UTF8 = ("utf-8-sig",)  # with or without the mark that some programs put in front
 _ROWS = 2**18  # of a piece
 _SHOWN_FROM = 2**26  # bytes from which on progress is shown
+_BOUNDED_FROM = 2**26  # unpacked bytes from which on their number is compared with the packed ones
+_PIECE = 2**20  # bytes unpacked at once
+_LARGEST_RATIO = 100  # of unpacked to packed bytes; of data that people keep it is below 30
 
 
 def need_libraries() -> None:
@@ -71,7 +74,11 @@ def require(path: Path) -> None:
 
 
 def need(path: Path, *names: str) -> Path:
-    """The same; none is an error."""
+    """The first of the names, gzipped or not, in the folder (or beside the file).
+
+    Raises:
+        DataError: if none of them is there.
+    """
     require(path)
     found = find(path, *names)
     if found is None:
@@ -170,7 +177,7 @@ def read_whole(
     quotes: bool = True,
     encodings: tuple[str, ...] = UTF8,
 ) -> pd.DataFrame:
-    """The same at once, for tables of items; lines with too few fields are refused here, of text too."""
+    """A text table as a whole, for tables of items; lines with too few fields of text are refused too."""
     import pandas as pd
 
     options: dict[str, Any] = {"separator": separator, "header": header, "quotes": quotes}
@@ -239,6 +246,28 @@ class _Fields(io.TextIOBase):
         return (line.replace("::", "\t") if self._double else line for line in self._text)
 
 
+class _Unpacked(io.RawIOBase):
+    """A gzip file, of which no more is unpacked than can be data: a few bytes can stand for any number."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path, self._zip = path, gzip.GzipFile(fileobj=file)
+        self._most = max(_BOUNDED_FROM, _LARGEST_RATIO * path.stat().st_size)
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = self._zip.readinto(buffer)
+        self._count += count
+        if self._count > self._most:
+            raise DataError(
+                f"{self._path}: unpacks to more than {_LARGEST_RATIO} times its size, which data do not; if "
+                "these do, unpack the file first"
+            )
+        return count
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[BinaryIO, Any]]:
     """The file's bytes, unzipped, and a function that shows how far reading has come."""
@@ -258,8 +287,8 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, Any]]:
                 progress = stack.enter_context(Progress(console=console, transient=True))
                 task = progress.add_task(path.name, total=size)
                 advance = lambda: progress.update(task, completed=file.tell())  # noqa: E731
-            raw = stack.enter_context(gzip.GzipFile(fileobj=file)) if zipped else file
-            yield raw, advance  # type: ignore[misc]
+            raw = stack.enter_context(io.BufferedReader(_Unpacked(path, file), _PIECE)) if zipped else file
+            yield raw, advance
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: the gzip file is damaged or cut off ({error})") from None
     except OSError as error:

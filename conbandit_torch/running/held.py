@@ -1,0 +1,147 @@
+"""What a results folder holds already, and whether an experiment may go on there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conbandit_torch.configuration.build import build_environment
+from conbandit_torch.core.errors import ConfigError
+from conbandit_torch.running.checkpoint import CheckpointError, list_checkpoints, read_manifest
+from conbandit_torch.running.folder import CHECKPOINTS, CONFIG, job_folders
+from conbandit_torch.running.job import finished, origin_of, write_config
+from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
+from conbandit_torch.running.plan import Experiment, without_incidentals
+from conbandit_torch.running.result import Job, JobResult, OtherFormatError
+
+_log = logging.getLogger(__name__)
+
+Held = dict[Job, JobResult]
+"""The results of a folder's finished jobs, of this experiment or of others."""
+
+
+def read_held(folder: Path) -> Held:
+    """All results of a folder; those that are damaged are reported and left out."""
+    found: Held = {}
+    for own in job_folders(folder):
+        try:
+            result = finished(own)
+        except OtherFormatError as error:
+            raise ConfigError(f"--out {folder}: {error}") from None
+        if result is None:
+            continue
+        if result.job != _job(own):
+            _log.warning("%s: holds the result of %s seed %d; it is left out", own, *result.job)
+        else:
+            found[result.job] = result
+    return found
+
+
+def refuse_what_differs(experiment: Experiment, folder: Path, held: Held, *, repair: bool = True) -> None:
+    """Results and checkpoints of another config, environment or data are never overwritten or mixed.
+
+    Args:
+        experiment: what is to run.
+        folder: where.
+        held: the folder's results.
+        repair: whether to write damaged configs anew, where the results prove what they were.
+    """
+    origins: dict[Job, tuple[Path, Origin]] = {}
+    for own in job_folders(folder):
+        job = _job(own)
+        origin = held[job].origin if job in held else _origin_of_checkpoint(own)
+        if origin is None:  # nothing is worth keeping
+            continue
+        origins[job] = own, origin
+        _refuse_another_config(experiment, folder, own, origin, repair)
+    _refuse_other_data(experiment, folder, origins)
+    versions = {origin.version for _, origin in origins.values()} - {package_version()}
+    if versions:
+        others = ", ".join(sorted(version or "an unknown version" for version in versions))
+        _log.warning(
+            "%s: holds results of conbandit_torch %s, and this is %s: numbers may differ in the last digits, "
+            "and decisions with them, from those of one version alone",
+            *(folder, others, package_version()),
+        )
+
+
+def _refuse_another_config(
+    experiment: Experiment, folder: Path, own: Path, origin: Origin, repair: bool
+) -> None:
+    policy, seed = _job(own)
+    known = policy in experiment.policies
+    path = own / CONFIG
+    there = _read_config(path)
+    if there is None:
+        if not known:
+            _log.warning("%s is missing or damaged; whose results it had cannot be told", path)
+            return
+        if origin.config != experiment.digest(policy, seed):
+            raise ConfigError(
+                f"--out {folder}: {path} is missing or damaged, so that nobody can tell whether the results "
+                f"beside it are of the same experiment; remove {own}, or name another folder"
+            )
+        if repair:
+            _log.warning("%s was missing or damaged: the results prove this config, it is written anew", path)
+            write_config(experiment, own, (policy, seed), origin)
+        return
+    wanted = experiment.identity(policy if known else None)
+    there = {key: value for key, value in there.items() if known or key != "policies"}
+    if there != wanted:
+        raise ConfigError(
+            f"--out {folder}: holds results of another config ({path} differs in "
+            f"{_first_difference(there, wanted)}); name another folder"
+        )
+
+
+def _refuse_other_data(experiment: Experiment, folder: Path, origins: dict[Job, tuple[Path, Origin]]) -> None:
+    """The data of one seed are enough: those of the others were compared with it before."""
+    seeds = sorted({seed for _, seed in origins}, key=lambda seed: (seed not in experiment.seeds, seed))
+    if not seeds:
+        return
+    seed = seeds[0]
+    policy = next(iter(experiment.policies))
+    now = origin_of(experiment, (policy, seed), build_environment(experiment, seed))
+    for (_, other), (own, origin) in origins.items():
+        if other == seed:
+            try:
+                origin.refuse_other_data(now, own)
+            except OtherOriginError as error:
+                raise ConfigError(f"--out {folder}: {error}") from None
+
+
+def _origin_of_checkpoint(own: Path) -> Origin | None:
+    """Where the newest sound checkpoint came from; None: there is none."""
+    for path in list_checkpoints(own / CHECKPOINTS):
+        try:
+            return read_manifest(path).origin
+        except CheckpointError:
+            continue  # reported when the job runs
+    return None
+
+
+def _read_config(path: Path) -> dict[str, Any] | None:
+    """What a job's numbers depend on, as its config says; None: it is missing or damaged."""
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError):
+        return None
+    if not isinstance(config, dict) or not {"policies", "seeds", "environment"} <= config.keys():
+        return None
+    return without_incidentals(config)
+
+
+def _job(own: Path) -> Job:
+    return own.parent.name, int(own.name.removeprefix("seed"))
+
+
+def _first_difference(one: Any, other: Any, key: str = "") -> str:
+    """Dotted key, with both values, of the first place in which two configs differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in [*one, *other]:
+            if one.get(name) != other.get(name):
+                return _first_difference(one.get(name), other.get(name), f"{key}.{name}".strip("."))
+    return f"{key}: {one!r} there, {other!r} now"

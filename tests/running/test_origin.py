@@ -1,0 +1,115 @@
+"""Results, and checkpoints, know what they came from; what came from something else is refused or said."""
+
+import json
+
+import pytest
+
+from conbandit_torch.commands.main import main
+from conbandit_torch.configuration.load import load
+from conbandit_torch.running import origin
+from conbandit_torch.running.checkpoint import list_checkpoints
+from conbandit_torch.running.job import run_job
+from tests.helpers.commands import numbers
+from tests.helpers.configs import GOOD, changed, write
+from tests.helpers.simulations import StopAt
+
+FILED = """
+from pathlib import Path
+from conbandit_torch import Synthetic
+
+
+class Filed(Synthetic):
+    def __init__(self, path: str, seed: int = 0) -> None:
+        shift = int(Path(path).read_text())
+        super().__init__(users=4, arms=40, terms=8, dim=5, pool=6, max_terms=3, seed=seed + shift)
+"""
+
+
+@pytest.fixture
+def filed(tmp_path, monkeypatch):
+    """A config whose environment reads a file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "filed_world.py").write_text(FILED)
+    (tmp_path / "data.txt").write_text("0")
+    part = {"class_path": "filed_world.Filed", "init_args": {"path": str(tmp_path / "data.txt")}}
+    return write(tmp_path, changed("environment", part))
+
+
+def test_a_checkpoint_is_not_gone_on_from_with_other_data(filed, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run_job(load(filed), out, 1, ("Lin", 0), StopAt(7)).stopped
+    (tmp_path / "data.txt").write_text("1000")
+    assert "OtherOriginError" in run_job(load(filed), out, 1, ("Lin", 0)).error
+    assert main(["run", str(filed), "--out", str(out), "--threads", "1"]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"{out}/Lin/seed0: was made from other data (sha256 " in said and "name another folder" in said
+    assert not (out / "Con").exists()
+    (tmp_path / "data.txt").write_text("0")
+    assert main(["run", str(filed), "--out", str(out), "--threads", "1"]) == 0
+
+
+def test_new_seeds_are_not_run_on_other_data_into_the_same_folder(filed, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["run", str(filed), "--out", str(out)]
+    assert main([*words, "--seeds", "0"]) == 0
+    (tmp_path / "data.txt").write_text("1000")
+    assert main([*words, "--seeds", "1"]) == 2
+    assert "was made from other data" in capsys.readouterr().err.replace("\n", " ")
+    assert not list(out.glob("*/seed1"))
+
+
+def test_the_result_the_config_and_the_checkpoint_carry_the_same_digest_of_the_data(filed, tmp_path):
+    out = tmp_path / "out"
+    run_job(load(filed), out, 1, ("Lin", 0), StopAt(7))
+    (checkpoint,) = list_checkpoints(out / "Lin" / "seed0" / "checkpoints")
+    about = json.loads((checkpoint / "manifest.json").read_text())["origin"]
+    assert about["kernels"] == "torch" and about["version"] == origin.package_version()
+    result = run_job(load(filed), out, 1, ("Lin", 0))
+    assert vars(result.origin) == about
+    first = (out / "Lin" / "seed0" / "config.yaml").read_text().splitlines()[0]
+    assert first == f"# conbandit_torch {about['version']}, data: sha256 {about['data']}"
+
+
+def test_another_version_goes_on_and_says_what_may_differ(tmp_path, monkeypatch, caplog):
+    config, out = write(tmp_path, GOOD), tmp_path / "out"
+    assert main(["run", str(config), "--out", str(out), "--seeds", "0"]) == 0
+    run_job(load(config), out, 1, ("Lin", 1), StopAt(7))
+    assert "conbandit_torch" not in caplog.text
+    monkeypatch.setattr(origin, "VERSION", "99.9")
+    assert main(["run", str(config), "--out", str(out)]) == 0
+    assert "and this is 99.9: numbers may differ in the last digits" in caplog.text
+    assert "seed1/checkpoints/000000007: was made by conbandit_torch" in caplog.text
+
+
+def test_results_of_another_format_are_refused_and_left_alone(tmp_path, capsys):
+    config, out = write(tmp_path, GOOD), tmp_path / "out"
+    assert main(["run", str(config), "--out", str(out)]) == 0
+    path = out / "Lin" / "seed0" / "result.json"
+    for content in ('{"users": 4, "summary": {"policy": "Lin"}, "fingerprint": "x"}',):
+        path.write_text(content)
+        assert main(["run", str(config), "--out", str(out)]) == 2
+        said = capsys.readouterr().err.replace("\n", " ")
+        assert f"{path}: format 1, and this version of conbandit_torch reads format 2" in said
+        assert path.read_text() == content
+
+
+def test_another_environment_is_refused_before_anything_runs(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["run", str(write(tmp_path, GOOD)), "--out", str(out)]) == 0
+    before = numbers(out)
+    other = changed("environment.init_args.users", 5)
+    other["policies"] = {"Another": other["policies"]["Lin"]}
+    assert main(["run", str(write(tmp_path, other)), "--out", str(out), "--seeds", "7"]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "differs in environment.init_args.users: 4 there, 5 now" in said
+    assert numbers(out) == before and not (out / "Another").exists()
+
+
+def test_other_arguments_of_a_policy_are_refused_for_new_seeds_too(tmp_path, capsys):
+    out = tmp_path / "out"
+    config = str(write(tmp_path, GOOD))
+    assert main(["run", config, "--out", str(out), "--seeds", "0"]) == 0
+    words = ["run", config, "--out", str(out), "--seeds", "1", "--policies.Con.init_args.mix", "0.9"]
+    assert main(words) == 2
+    assert "policies.Con.init_args.mix: 0.3 there, 0.9 now" in capsys.readouterr().err.replace("\n", " ")

@@ -1,0 +1,68 @@
+"""Power failures: at any step, what the disk may hold is resumed to the same results."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from experiments import power
+from experiments.recorder import LOG, ROOT, images
+from tests.conftest import REPOSITORY
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from experiments.recorder import install_from_environment
+install_from_environment()
+folder = Path(sys.argv[1])
+def sync(path):
+    handle = os.open(path, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
+(folder / "old").write_text("kept")
+sync(folder / "old")
+sync(folder)
+(folder / "new.part").write_text("some text")
+if "data" in sys.argv:
+    sync(folder / "new.part")
+(folder / "new.part").rename(folder / "old")
+if "names" in sys.argv:
+    sync(folder)
+(folder / "end").touch()
+"""
+
+
+@pytest.mark.parametrize(
+    ("synced", "possible"),
+    [
+        ((), {"kept", "", "some", "some text"}),
+        (("data",), {"kept", "some text"}),
+        (("names",), {"", "some", "some text"}),
+        (("data", "names"), {"some text"}),
+    ],
+    ids=["nothing", "data", "names", "both"],
+)
+def test_a_replaced_file_may_be_lost_unless_its_data_and_its_name_were_synced(tmp_path, synced, possible):
+    root, log = tmp_path / "disk", tmp_path / "log"
+    root.mkdir()
+    environment = os.environ | {LOG: str(log), ROOT: str(root), "PYTHONPATH": str(REPOSITORY)}
+    subprocess.run([sys.executable, "-c", WRITER, str(root), *synced], env=environment, check=True)
+    last = max(image.step for image in images(log, 0))
+    found = {image.files["old"].decode() for image in images(log, 20) if image.step == last}
+    started = {image.files["old"].decode() for image in images(log, 20) if "old" in image.files}
+    assert started <= {"kept", "", "ke", "so", "some", "some text"}
+    assert found <= possible and ("some text" in found or "kept" in found)
+    if len(synced) == 2:
+        assert found == possible
+
+
+def test_whatever_a_power_failure_leaves_is_resumed_to_the_same_results(tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump(power.CONFIG))
+    outcomes = power.play(config, tmp_path, subsets=1, most=8, seed=0)
+    assert set(outcomes) == {"one job after the other", "two jobs at a time", "resume of a resume"}
+    for outcome in outcomes.values():
+        assert outcome.steps > 50 and outcome.kinds.total() == 8
+        assert outcome.problems == []
