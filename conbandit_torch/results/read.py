@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -14,7 +14,7 @@ from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.metrics import COLUMNS
-from conbandit_torch.running.plan import without_incidentals
+from conbandit_torch.running.plan import first_difference, without_incidentals
 from conbandit_torch.running.result import JobResult, Replayed, ResultError, read_result
 
 METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
@@ -78,9 +78,9 @@ def read_results(folder: Path) -> dict[str, PolicyResults]:
         raise ConfigError(f"{folder}: {state}; {command} makes some")
     order = list(dict.fromkeys(row["policy"] for row in _read_csv(folder / SUMMARY)))
     names = sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
-    results = {name: _read_policy(found[name]) for name in names}
-    _check_one_experiment([path for name in names for path in found[name]])
-    return results
+    finished = {own: _read_result(own) for name in names for own in found[name]}
+    _check_one_experiment(finished)
+    return {name: _read_policy({own: finished[own] for own in found[name]}) for name in names}
 
 
 def pick(results: dict[str, PolicyResults], name: str, option: str) -> PolicyResults:
@@ -110,9 +110,9 @@ def with_interval(values: np.ndarray, digits: int = 2) -> str:
     return f"{mean:.{digits}f}" if np.isnan(half) else f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
-def _read_policy(folders: list[Path]) -> PolicyResults:
-    folders = sorted(folders, key=lambda folder: int(re.sub(r"\D", "", folder.name) or 0))
-    finished = [_read_result(folder) for folder in folders]
+def _read_policy(held: dict[Path, JobResult]) -> PolicyResults:
+    folders = sorted(held, key=lambda folder: held[folder].seed)
+    finished = [held[folder] for folder in folders]
     tables = [_read_csv(folder / METRICS_FILE) for folder in folders]
     for folder, table in zip(folders, tables, strict=True):
         if [row["round"] for row in table] != [row["round"] for row in tables[0]] or not table:
@@ -153,23 +153,22 @@ def _clicks(logs: list[Replayed]) -> Clicks:
     )
 
 
-def _check_one_experiment(folders: list[Path]) -> None:
-    """All runs must agree in everything but policy and seed."""
-    settings = {}
-    for folder in folders:
-        try:
-            config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
-            settings[folder] = {
-                key: value for key, value in without_incidentals(config).items() if key != "policies"
-            }
-        except (OSError, ValueError, AttributeError, RecursionError, yaml.YAMLError):
-            raise ConfigError(
-                f"{folder / CONFIG}: missing or damaged; running the experiment again makes it good"
-            ) from None
-    for folder, setting in settings.items():
-        if setting != settings[folders[0]]:
-            key = next(key for key in setting if setting[key] != settings[folders[0]].get(key))
-            raise ConfigError(f"{folder}: differs from {folders[0]} in {key}; they cannot be compared")
+def _check_one_experiment(finished: dict[Path, JobResult]) -> None:
+    """All runs must agree in everything but policy and seed; their digests tell."""
+    first = next(iter(finished))
+    for folder, result in finished.items():
+        if result.origin.shared != finished[first].origin.shared:
+            where = first_difference(_shared_config(folder), _shared_config(first)).partition(":")[0]
+            raise ConfigError(f"{folder}: differs from {first} in {where}; they cannot be compared")
+
+
+def _shared_config(folder: Path) -> dict[str, Any]:
+    """What a job's config shares with those of other policies and seeds; empty if it cannot be read."""
+    try:
+        config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+        return {key: value for key, value in without_incidentals(config).items() if key != "policies"}
+    except (OSError, ValueError, AttributeError, RecursionError, yaml.YAMLError):
+        return {}
 
 
 def _read_csv(path: Path) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
 from conbandit_torch.results.report import _holm, compare
+from conbandit_torch.running.result import read_result, write_result
 from tests.helpers.commands import rows
 from tests.helpers.configs import GOOD, write
 
@@ -193,6 +194,14 @@ def test_a_policy_looks_the_same_everywhere_and_like_no_other():
     assert style("mine") == style("mine") != style("yours")
 
 
+def of_another_experiment(own):
+    """As if the job's folder had been copied from elsewhere."""
+    result = read_result(own)
+    write_result(own, replace(result, origin=replace(result.origin, shared="another")))
+    path = own / "config.yaml"
+    path.write_text(path.read_text().replace("log_every: 4", "log_every: 3"))
+
+
 @pytest.mark.parametrize("command", ["report", "plot"])
 @pytest.mark.parametrize(
     ("spoil", "message"),
@@ -204,8 +213,8 @@ def test_a_policy_looks_the_same_everywhere_and_like_no_other():
             "metrics.csv is damaged: it is not what the job wrote",
         ),
         (
-            lambda out: (out / "Con" / "seed0" / "config.yaml").write_text("rounds: 99\nlog_every: 4\n"),
-            "differs from",
+            lambda out: of_another_experiment(out / "Con" / "seed0"),
+            "in log_every; they cannot be compared",
         ),
     ],
 )
