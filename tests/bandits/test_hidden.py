@@ -256,7 +256,6 @@ class BareHidden(ConversationMixin, HLinUCB):
         (lambda c: HLinUCB(c, 4, hidden_alpha=-0.1), "hidden_alpha must be a number of at least 0, got -0.1"),
         (lambda c: HLinUCB(c, 4, hidden_ridge=0.0), "hidden_ridge must be above 0"),
         (lambda c: HLinUCB(c, 4).refit(), "there is no log to refit from: build the policy with refit_every"),
-        (lambda c: BareHidden(c, 4, ridge=1.0), "ridge must not be given"),
         (lambda c: small_world(hidden=6), "hidden must be from 0 to 5, below the number of features, got 6"),
         (
             lambda c: small_world(hidden=-1),
@@ -270,8 +269,9 @@ def test_values_out_of_range_are_refused(call, message):
 
 
 def test_a_ridge_of_the_arms_level_is_no_argument_where_mix_sets_it():
-    with pytest.raises(TypeError, match="HConUCB has no argument 'ridge'; did you mean 'term_ridge'"):
-        HConUCB(hidden_world().catalogue, 4, ridge=1.0)
+    for policy in (HConUCB, BareHidden):
+        with pytest.raises(TypeError, match=f"{policy.__name__} has no argument 'ridge'.*ridge is 1 - mix"):
+            policy(hidden_world().catalogue, 4, ridge=1.0)
 
 
 def test_candidates_show_the_hidden_features_after_any_copy_or_conversion():

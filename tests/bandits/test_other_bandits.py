@@ -261,7 +261,6 @@ def test_a_coarse_level_that_fits_saves_regret():
 REFUSED = {
     "scale must be a number of at least 0": (LinThompson, {"scale": -1.0}),
     "term_scale must be a number of at least 0": (ConThompson, {"term_scale": float("nan")}),
-    "ridge must not be given": (BareThompson, {"ridge": 0.3}),
     r"epsilon must be in \[0, 1\], got 1.5": (EpsilonGreedy, {"epsilon": 1.5}),
     "coarse_dim must be from 1 to the 6 features, got 7": (CoFineUCB, {"coarse_dim": 7}),
     "coarse_dim must be from 1 to the 6 features, got 0": (CoFineUCB, {"coarse_dim": 0}),
@@ -284,7 +283,8 @@ def test_bad_argument_is_refused(message):
 
 UNKNOWN = {
     "ConThompson has no argument 'term_alpha'; did you mean 'term_scale'": (ConThompson, "term_alpha"),
-    "ConThompson has no argument 'ridge'; did you mean 'term_ridge'": (ConThompson, "ridge"),
+    "ConThompson has no argument 'ridge'; with two levels": (ConThompson, "ridge"),
+    "BareThompson has no argument 'ridge'; with two levels": (BareThompson, "ridge"),
     "ConCoFineUCB has no argument 'ridge'": (ConCoFineUCB, "ridge"),
     "Greedy has no argument 'alpha'": (Greedy, "alpha"),
 }
