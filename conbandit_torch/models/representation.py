@@ -33,6 +33,9 @@ class Representation(nn.Module):
     _table: Tensor | None = None  # [N, dim] all arms, encoded; None: not known, or not any more
     _terms: Tensor | None = None  # [K, dim] all key-terms, likewise
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def attach(self, catalogue: Catalogue, seed: int) -> None:
         """Get ready for the arms of a catalogue; random numbers come from `Stream(seed, ...)`."""
         if "catalogue" in self._modules:
