@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
+    from conbandit_torch.conversation.asking import ArmConversationMixin
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
         ConLinUCB,
@@ -30,18 +31,20 @@ if TYPE_CHECKING:
     )
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
-    from conbandit_torch.conversation.estimator import Estimator, OneLevel, TwoLevels
     from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
-    from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
+    from conbandit_torch.conversation.key_terms import KeyTermMixin
+    from conbandit_torch.conversation.one_level import OneLevelMixin
+    from conbandit_torch.conversation.record import Asking
     from conbandit_torch.conversation.regret_bound import regret_bound
-    from conbandit_torch.conversation.schedule import (
+    from conbandit_torch.conversation.schedules import (
         LinearSchedule,
         LogSchedule,
         NoConversation,
         Schedule,
         WhileUncertain,
     )
-    from conbandit_torch.conversation.selection import (
+    from conbandit_torch.conversation.spanner import BarycentricSpanner
+    from conbandit_torch.conversation.term_rules import (
         LargestConfidenceReduction,
         MaxConfidenceRadius,
         MaxRelatedConfidence,
@@ -50,13 +53,14 @@ if TYPE_CHECKING:
         Selection,
         UpperConfidenceTerm,
     )
-    from conbandit_torch.conversation.spanner import BarycentricSpanner
+    from conbandit_torch.conversation.two_levels import ConversationMixin
     from conbandit_torch.core.catalogue import Catalogue
     from conbandit_torch.core.context import Context
+    from conbandit_torch.core.decisions import OpenDecisions
     from conbandit_torch.core.errors import DataError
-    from conbandit_torch.core.questions import Question
+    from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
     from conbandit_torch.core.randomness import Stream
-    from conbandit_torch.core.rounds import Outcome, Round
+    from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
     from conbandit_torch.datasets.prepare import prepare
     from conbandit_torch.datasets.readers.lastfm import LastFM
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
     from conbandit_torch.environments.base import Environment
+    from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
     from conbandit_torch.environments.replay.generated import GeneratedLog
@@ -72,19 +77,27 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.synthetic import Synthetic
     from conbandit_torch.loop import Simulation, play_round
     from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
+    from conbandit_torch.models.hidden import Hidden
+    from conbandit_torch.models.history import Observations, Refit
+    from conbandit_torch.models.levels import Level
+    from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
 
 __version__ = VERSION
 
 __all__ = [
     "MIND",
+    "Answer",
     "ArmCon",
     "ArmConversationMixin",
+    "Arms",
+    "Asking",
     "Bandit",
     "BarycentricSpanner",
     "Callback",
     "Catalogue",
     "CoFineUCB",
+    "Comparison",
     "ConCoFineUCB",
     "ConLinUCB",
     "ConLinUCBBS",
@@ -96,10 +109,13 @@ __all__ = [
     "Context",
     "ConversationMixin",
     "DataError",
+    "Delay",
     "Environment",
     "EpsilonGreedy",
-    "Estimator",
+    "Feedback",
+    "FixedDelay",
     "GeneratedLog",
+    "GeometricDelay",
     "Greedy",
     "HArmCon",
     "HConLinUCB",
@@ -108,10 +124,13 @@ __all__ = [
     "HVarLCR",
     "HVarMRC",
     "HVarRS",
+    "Hidden",
+    "KeyTermMixin",
     "LargestConfidenceReduction",
     "LastFM",
     "Lemma1",
     "Lemma3",
+    "Level",
     "LinThompson",
     "LinUCB",
     "LinearBandit",
@@ -121,7 +140,10 @@ __all__ = [
     "MaxRelatedConfidence",
     "MovieLens",
     "NoConversation",
-    "OneLevel",
+    "Observations",
+    "Observed",
+    "OneLevelMixin",
+    "OpenDecisions",
     "OptimalTerm",
     "Outcome",
     "Prepared",
@@ -131,7 +153,9 @@ __all__ = [
     "Ratings",
     "Reader",
     "Recorded",
+    "Refit",
     "Replay",
+    "Representation",
     "RidgeRegression",
     "Round",
     "Schedule",
@@ -140,7 +164,7 @@ __all__ = [
     "Stream",
     "Synthetic",
     "Table",
-    "TwoLevels",
+    "Terms",
     "UpperConfidenceTerm",
     "VarLCR",
     "VarMRC",

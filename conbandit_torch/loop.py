@@ -10,10 +10,10 @@ from typing import get_args
 import torch
 from torch import Tensor, nn
 
-from conbandit_torch.bandits.base import BadFeedback, Bandit
+from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback, Callbacks, StoppedError
-from conbandit_torch.core.blocks import rows_of
 from conbandit_torch.core.rounds import Round
+from conbandit_torch.core.screen import STRICT, BadFeedback, Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
 from conbandit_torch.running.metrics import Metrics, records_from_tensor, records_to_tensor
@@ -21,18 +21,18 @@ from conbandit_torch.running.processes import Precision, device_of
 from conbandit_torch.running.record import Record
 
 
-def play_round(policy: Bandit, environment: Environment) -> Round:
-    """Ask, show, learn: one round of all users that are here."""
-    context = environment.observe()
+def play_round(policy: Bandit, environment: Environment, screen: Screen = STRICT) -> Round:
+    """Ask, show, learn: one round of all users that are here. The screen lets only finite feedback pass."""
+    context = environment.observe()  # who is here, at which of their rounds, which arms
     dialogue = []
     while (question := policy.ask(context)) is not None:
-        answer = environment.answer(context, question)  # [Q]
+        answer = screen.answer(context, question, environment.answer(context, question))
         policy.listen(context, question, answer)
         dialogue.append((question, answer))
     arm = policy.choose(context)  # [B]
-    outcome = environment.pull(context, arm)
-    seen = outcome.rows  # all rows, except when replaying a log
-    policy.update(context.take(seen), rows_of(arm, seen), rows_of(outcome.reward, seen))
+    outcome = screen.outcome(environment.pull(context, arm))
+    for feedback in outcome.feedback:  # this round's, or of earlier ones where rewards are late
+        policy.update(feedback.context, feedback.arm, feedback.reward)
     return Round(context, dialogue, arm, outcome)
 
 
@@ -106,8 +106,8 @@ class Simulation:
             )
         self.rounds, self.log_every, self.folder = rounds, log_every, folder
         self.callbacks = Callbacks(callbacks)
-        self.processes, policy.first_user = environment.processes, environment.first_user
-        policy.processes = self.processes
+        self.processes = environment.processes
+        policy.share(self.processes)
         device = device_of(accelerator) if self.processes.size == 1 else self.processes.device
         dtype = torch.float64 if precision == "64-true" else torch.float32
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
@@ -115,10 +115,10 @@ class Simulation:
             raise ValueError(
                 f"some of the catalogue's features are too large for {dtype}: scale them, or use 64-true"
             )
-        policy.bad_feedback = bad_feedback
         self.environment.to(device)
         self.policy.to(device)
-        self.metrics = Metrics(self.environment)
+        self.screen = Screen(bad_feedback).to(device)
+        self.metrics = Metrics(self.environment, self.screen)
         self.round = 0
         self.records: list[Record] = []
         self._stopping = self._started = self._playing = False
@@ -173,7 +173,7 @@ class Simulation:
             self.environment.load_state_dict(self._place)
 
     def _stateful(self) -> dict[str, nn.Module]:
-        return {"policy": self.policy, "environment": self.environment, "metrics": self.metrics}
+        return {name: getattr(self, name) for name in ("policy", "environment", "metrics", "screen")}
 
     @torch.no_grad()
     def run(self) -> list[Record]:
@@ -197,7 +197,7 @@ class Simulation:
         self.callbacks.on_start(self)
         start = time.perf_counter() - (self.records[-1].seconds if self.records else 0.0)
         while self.round < self.rounds:
-            played = play_round(self.policy, self.environment)
+            played = play_round(self.policy, self.environment, self.screen)
             self.round += 1
             self.metrics.add(played)
             if self.round % self.log_every == 0 or self.round == self.rounds:

@@ -22,7 +22,10 @@ from torch import Tensor
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.bandits.uniform import Random
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.questions import Answer
+from conbandit_torch.core.rows import row_buffers
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.environments.delays import GeometricDelay
 from conbandit_torch.environments.synthetic import Synthetic
 from conbandit_torch.loop import play_round
 
@@ -35,7 +38,7 @@ Make = Callable[..., Bandit]
 Check = Callable[..., None]
 """check(make, **arguments): returns if the promise is kept."""
 
-Decisions = list[tuple[list[int], list[tuple[list[int], list[int]]], list[int]]]
+Decisions = list[tuple[list[int], list[tuple[list[int], list[list[int]]]], list[int]]]
 """A round each: users, questions (users asked, what they were asked), arms shown."""
 
 
@@ -43,8 +46,8 @@ class ContractError(AssertionError):
     """A promise that a policy does not keep: which class, which promise, what was expected and what came."""
 
 
-def check_policy(make: Make, **arguments: Any) -> None:
-    """Check that a policy keeps every promise.
+def check_policy(make: Make, **arguments: Any) -> list[str]:
+    """Check that a policy keeps every promise; gives the promises, as they were checked.
 
     Args:
         make: the policy's class, or a function (catalogue, num_users, **arguments) that builds one.
@@ -55,6 +58,7 @@ def check_policy(make: Make, **arguments: Any) -> None:
     """
     for check in CHECKS:
         check(make, **arguments)
+    return [(check.__doc__ or "").partition("\n")[0] for check in CHECKS]
 
 
 def decisions(policy: Bandit, environment: Environment, rounds: int = ROUNDS) -> Decisions:
@@ -63,7 +67,9 @@ def decisions(policy: Bandit, environment: Environment, rounds: int = ROUNDS) ->
     for _ in range(rounds):
         played = play_round(policy, environment)
         users = played.context.users
-        asked = [(users[question.rows].tolist(), question.about.tolist()) for question, _ in played.dialogue]
+        asked = [
+            (users[question.rows].tolist(), question.about.ids().tolist()) for question, _ in played.dialogue
+        ]
         log.append((users.tolist(), asked, played.arm_ids.tolist()))
     return log
 
@@ -75,8 +81,9 @@ class _Build:
         self._make, self._arguments = make, {"seed": 0} | arguments  # every run passes a seed
         self.name = getattr(make, "__name__", type(make).__name__)
 
-    def __call__(self, environment: Environment) -> Bandit:
-        policy = self._make(environment.catalogue, environment.num_users, **self._arguments)
+    def __call__(self, environment: Environment, num_users: int | None = None) -> Bandit:
+        number = environment.num_users if num_users is None else num_users
+        policy = self._make(environment.catalogue, number, **self._arguments)
         self.name = type(policy).__name__
         _expect(isinstance(policy, Bandit), "a Bandit", self.name)
         return policy
@@ -126,7 +133,7 @@ def _expect_same(state: dict[str, Tensor], before: dict[str, Tensor], what: str)
 
 
 def _world(**changes: Any) -> Synthetic:
-    """Few users; their number, 7, is that of nothing else, so that a buffer of 7 rows has one a user."""
+    """Few users, so that a check takes no time."""
     return Synthetic(**(_SIZES | changes))
 
 
@@ -142,22 +149,24 @@ class _Only(Synthetic):
         return self.present
 
 
+class _Checked(_Only):
+    """A world whose contexts are checked, as those of strangers are."""
+
+    def observe(self) -> Context:
+        """As in `Synthetic`."""
+        own = super().observe()
+        return Context(own.users, own.arms, rounds=own.rounds, catalogue=self.catalogue)
+
+
 @_promise
 def check_shapes(build: _Build) -> None:
-    """Scores are finite, [B, A], and the first highest is shown; questions are about what there is.
-
-    The user's rounds are counted.
-    """
+    """Scores are finite, [B, A], and the first highest is shown; questions are about what there is."""
     world = _world()
     policy = build(world)
     for _ in range(ROUNDS):
         context = world.observe()
         while (question := policy.ask(context)) is not None:
-            about, kind = question.about, "key-terms" if question.positions is None else "positions"
-            limit = world.catalogue.num_terms if question.positions is None else context.arms.shape[1]
-            _expect(about.dtype == torch.int64, f"{kind} asked about in int64", about.dtype)
-            inside = bool(((about >= 0) & (about < limit)).all())
-            _expect(inside, f"{kind} from 0 to {limit - 1}", about.tolist())
+            question.check(context, world.catalogue)
             policy.listen(context, question, world.answer(context, question))
         scores = policy.scores(context)
         _expect(scores.shape == context.arms.shape, f"scores {list(context.arms.shape)}", list(scores.shape))
@@ -165,9 +174,8 @@ def check_shapes(build: _Build) -> None:
         arm = policy.choose(context)
         best = scores.argmax(1)
         _expect(torch.equal(arm, best), f"choose to give int64 positions {best.tolist()}", arm.tolist())
-        policy.update(context, arm, world.pull(context, arm).reward)
-    rounds = policy.rounds.tolist()
-    _expect(rounds == [ROUNDS] * world.num_users, f"{ROUNDS} rounds counted for every user", rounds)
+        for feedback in world.pull(context, arm).feedback:
+            policy.update(feedback.context, feedback.arm, feedback.reward)
 
 
 @_promise
@@ -197,16 +205,15 @@ def check_users_do_not_depend_on_the_batch(build: _Build) -> None:
 
 @_promise
 def check_absent_users_are_untouched(build: _Build) -> None:
-    """Buffers with a row a user keep the rows of users who are not there."""
+    """Rows of users who are not there are left alone."""
     world = _Only(1, 4)
     policy = build(world)
-    fresh = copy.deepcopy(policy.state_dict())
+    fresh = copy.deepcopy(row_buffers(policy, "user"))
     decisions(policy, world)
     absent = [0, 2, 3, 5, 6]
-    for name, value in policy.state_dict().items():
-        if value.ndim and len(value) == world.num_users:
-            same = torch.equal(value[absent], fresh[name][absent])
-            _expect(same, f"{name} of absent users as it was", f"a change in {name}")
+    for name, value in row_buffers(policy, "user").items():
+        same = torch.equal(value[absent], fresh[name][absent])
+        _expect(same, f"{name} of absent users as it was", f"a change in {name}")
 
 
 @_promise
@@ -256,7 +263,7 @@ def check_features_of_the_context_are_used(build: _Build) -> None:
     policy = build(world)
     decisions(policy, world, 3)
     context = world.observe()
-    given = Context(context.users, context.arms, context.arm_features.clone())
+    given = Context(context.users, context.arms, context.arm_features.clone(), rounds=context.rounds.clone())
     torch.testing.assert_close(policy.scores(given), policy.scores(context), rtol=1e-9, atol=1e-9)
 
 
@@ -288,6 +295,101 @@ def check_precision_is_followed(build: _Build) -> None:
     _expect_finite(policy.scores(world.observe()))
 
 
+@_promise
+def check_decisions_may_stay_open(build: _Build) -> None:
+    """A user may have several decisions open: deciding changes nothing, and each has draws of its own."""
+    world = _world()
+    policy = build(world)
+    decisions(policy, world, 3)
+    before = copy.deepcopy(policy.state_dict())
+    now = world.observe()
+    later = Context(now.users, now.arms, rounds=now.rounds + 1, catalogue=world.catalogue)
+    first = [policy.choose(context) for context in (now, later, now)]
+    _expect(torch.equal(first[0], first[2]), "the same arms for the same context", "others")
+    _expect_same(dict(policy.state_dict()), before, "no change of state by a decision")
+
+
+@_promise
+def check_rewards_may_come_late(build: _Build) -> None:
+    """Rewards of earlier rounds are learned whenever they come, by the context they were decided in."""
+    world = _world(delay=GeometricDelay(3.0, lost=0.2))
+    policy = build(world)
+    decisions(policy, world, 2 * ROUNDS)
+    _expect_finite(policy.scores(world.observe()))
+
+
+@_promise
+def check_the_order_of_rewards_does_not_matter(build: _Build) -> None:
+    """Rewards of three open decisions give the same beliefs in any order, to rounding.
+
+    Of policies whose users share no state: in others a step depends on those before it. Beliefs are what
+    `predict` gives, or else the scores: a sample may differ, while its distribution does not.
+    """
+    world = _world()
+    one, other = build(world), build(world)
+    if not one.users_are_independent:
+        return
+    context = world.observe()
+    three = [
+        Context(context.users, context.arms.roll(shift, 1), rounds=shift, catalogue=world.catalogue)
+        for shift in range(3)
+    ]
+    rewards = [torch.full((len(context),), 0.5 + shift, dtype=torch.float64) for shift in range(3)]
+    arms = torch.zeros_like(context.users)
+    for policy, order in ((one, (0, 1, 2)), (other, (2, 0, 1))):
+        for number in order:
+            policy.update(three[number], arms, rewards[number])
+    beliefs = [policy.predict(context) for policy in (one, other)]
+    if beliefs[0] is None or beliefs[1] is None:
+        beliefs = [one.scores(context), other.scores(context)]
+    torch.testing.assert_close(*beliefs, rtol=1e-9, atol=1e-9)
+
+
+@_promise
+def check_unknown_answers_teach_nothing(build: _Build) -> None:
+    """An answer of "don't know" counts as a question, and changes nothing else."""
+    world = _world()
+    policy = build(world)
+    for _ in range(ROUNDS):
+        context = world.observe()
+        while (question := policy.ask(context)) is not None:
+            before = policy.scores(context)
+            value = before.new_full((len(question),), torch.nan)
+            policy.listen(context, question, Answer(value, torch.zeros(len(question), dtype=torch.bool)))
+            _expect(torch.equal(policy.scores(context), before), "the scores as they were", "others")
+        world.pull(context, policy.choose(context))
+
+
+@_promise
+def check_new_users_may_come(build: _Build) -> None:
+    """A policy that grows decides as one that was built for all users: rows are declared per user.
+
+    A buffer with a row per user is declared with `self.register_rows(name, initial)`.
+    """
+    world, large = _Only(0, 1, 2), _world()
+    small = build(world, 3)
+    small.welcome_new_users()
+    whole = build(large)
+    log = decisions(small, world)
+    _expect_equal(log, decisions(whole, _Only(0, 1, 2)), "the same as a policy for all users")
+    rest, again = _Checked(5, 2, 6), _Checked(5, 2, 6)
+    what = "new users to be treated as by a policy that was built for them"
+    _expect_equal(decisions(small, rest), decisions(whole, again), what)
+
+
+@_promise
+def check_users_can_be_forgotten(build: _Build) -> None:
+    """A user who is forgotten is as new."""
+    world = _world()
+    policy = build(world)
+    fresh = copy.deepcopy(row_buffers(policy, "user"))
+    decisions(policy, world)
+    policy.forget(torch.tensor([2, 4]))
+    for name, value in row_buffers(policy, "user").items():
+        same = torch.equal(value[[2, 4]], fresh[name][[2, 4]])
+        _expect(same, f"{name} of forgotten users as at the start", "something else")
+
+
 CHECKS: tuple[Check, ...] = (
     check_shapes,
     check_users_do_not_depend_on_the_batch,
@@ -298,4 +400,10 @@ CHECKS: tuple[Check, ...] = (
     check_features_of_the_context_are_used,
     check_rounds_without_feedback_are_survived,
     check_precision_is_followed,
+    check_decisions_may_stay_open,
+    check_rewards_may_come_late,
+    check_the_order_of_rewards_does_not_matter,
+    check_unknown_answers_teach_nothing,
+    check_new_users_may_come,
+    check_users_can_be_forgotten,
 )

@@ -30,7 +30,7 @@ class State:
 
     Attributes:
         regressions: dimension of each regression that a user has: D, D+L or m.
-        counters: whole numbers of 8 bytes that a user has: rounds finished, questions asked.
+        counters: whole numbers of 8 bytes that a user has: questions asked.
         per_arm: whether an arm has L hidden features, kept in one row with its D others, and a regression.
         roots: whether the regressions keep a root of M^-1.
     """
@@ -48,34 +48,34 @@ class State:
 
     def arm_bytes(self, dim: int, *, hidden: int = 5, s: int = 4) -> int:
         """Bytes an arm, beside the catalogue's."""
-        return s * (hidden * (2 * hidden + 1) + dim + hidden) if self.per_arm else 0
+        return regression_bytes(hidden, s) + s * (dim + hidden) if self.per_arm else 0
 
     def user_formula(self) -> str:
         """`user_bytes`, for the page."""
         terms = [f"(R({n}) + s {n}²)" if self.roots else f"R({n})" for n in dict.fromkeys(self.regressions)]
         if len(self.regressions) > len(terms):
             terms = [f"{len(self.regressions)} {terms[0]}"]
-        return " + ".join([*terms, str(8 * self.counters)])
+        return " + ".join([*terms, str(8 * self.counters)] if self.counters else terms)
 
     def arm_formula(self) -> str:
         """`arm_bytes`, for the page."""
-        return "s (2 L² + 2 L + D)" if self.per_arm else "0"
+        return "R(L) + s (D + L)" if self.per_arm else "0"
 
 
-_PLAIN, _ONE_LEVEL, _TWO_LEVELS = State(("D",), 1), State(("D",), 2), State(("D", "D"), 2)
-_HIDDEN_ONE, _HIDDEN_TWO = State(("D+L",), 2, True), State(("D+L", "D+L"), 2, True)
+_PLAIN, _ONE_LEVEL, _TWO_LEVELS = State(("D",), 0), State(("D",), 1), State(("D", "D"), 1)
+_HIDDEN_ONE, _HIDDEN_TWO = State(("D+L",), 1, True), State(("D+L", "D+L"), 1, True)
 
 STATES: dict[str, State] = {
     **dict.fromkeys(("LinUCB", "Greedy", "EpsilonGreedy"), _PLAIN),
-    "LinThompson": State(("D",), 1, roots=True),
+    "LinThompson": State(("D",), 0, roots=True),
     **dict.fromkeys(
         ("Arm-Con", "ConLinUCB", "ConLinUCB-MCR", "ConLinUCB-UCB", "ConLinUCB-BS"),
         _ONE_LEVEL,
     ),
     **dict.fromkeys(("ConUCB", "Var-RS", "Var-MRC", "Var-LCR"), _TWO_LEVELS),
-    "ConThompson": State(("D", "D"), 2, roots=True),
-    "CoFineUCB": State(("D", "m"), 1),
-    "hLinUCB": State(("D+L",), 1, True),
+    "ConThompson": State(("D", "D"), 1, roots=True),
+    "CoFineUCB": State(("D", "m"), 0),
+    "hLinUCB": State(("D+L",), 0, True),
     **dict.fromkeys(("hArm-Con", "hConLinUCB"), _HIDDEN_ONE),
     **dict.fromkeys(("hConUCB", "hVar-RS", "hVar-MRC", "hVar-LCR"), _HIDDEN_TWO),
 }

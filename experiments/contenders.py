@@ -82,7 +82,9 @@ def _cofine(graph: Graph, users: int, policy: CoFineUCB) -> Linear:
 
 def _hidden(kind: type[Linear], **arguments: Any) -> MakeLoop:
     """A loop that starts at the policy's hidden features."""
-    return lambda graph, users, policy: kind(graph, users, hidden=policy.hidden.double().numpy(), **arguments)
+    return lambda graph, users, policy: kind(
+        graph, users, hidden=policy.representation.hidden.double().numpy(), **arguments
+    )
 
 
 # The parameters of the released code, on both sides.

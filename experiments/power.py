@@ -94,7 +94,7 @@ def record(root: Path, log: Path, *words: str) -> None:
 def resume(config: Path, out: Path) -> int:
     """Go on with what there is, as a user would; returns the exit code."""
     if (out / HOW).exists() and (out / EXPERIMENT).exists():
-        code = kills.wait(kills.start("resume", str(out)))
+        code = kills.wait(kills.start("resume", str(out), "--jobs", "1"))
         if code != 2:  # refused: one of the two is damaged, and the message says to run the config again
             return code
     return kills.wait(kills.start("run", str(config), "--out", str(out), "--threads", "1"))

@@ -70,7 +70,7 @@ class Ledger(Callback):
 
     def on_round(self, simulation: Simulation, played: Round) -> None:
         """Add a round."""
-        clicks = played.outcome.reward[played.outcome.rows]
+        clicks = played.outcome.feedback[0].reward
         self.counted += len(clicks)
         self.clicks += float(clicks.sum())
         true = simulation.environment.expected(played.context).gather(1, played.arm[:, None])

@@ -2,12 +2,12 @@
 
     python experiments/soak.py --rounds 100000 --out DIR
 
-ConUCB, hConUCB and hConUCB with a history refit, one after the other, each in a process of its own and with
+ConUCB, hConUCB and hConUCB with a history refit, one after the other, each in its own process and with
 all that a run writes: the metrics file, TensorBoard's events and checkpoints. In each of ten windows of
-rounds it takes the resident memory at the end, and the median time a round (of the processor, so that other
+rounds it takes the resident memory at the end, and the median time per round (of the processor, so that other
 programs count little). Prints a table, writes it to `DIR/soak.md` and draws `DIR/soak.png`. The exit code is
 1 if, in the last half, a run's memory grew by more than 5 % (without the refit's log, which grows by 20 bytes
-an observation, see `History`) or its time a round by more than 50 %.
+per observation, see `History`) or its time per round by more than 50 %.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Window:
         rounds: rounds played by its end.
         memory: resident bytes at its end.
         log: of these, those of the refit's log.
-        microseconds: median time a round.
-        mean: mean time a round, which has what only some rounds do: refits, records, checkpoints.
+        microseconds: median time per round.
+        mean: mean time per round, which has what only some rounds do: refits, records, checkpoints.
     """
 
     rounds: int
@@ -161,7 +161,7 @@ def draw(found: dict[str, list[Window]], path: Path) -> None:
         memory.plot(rounds, [window.memory / 1e6 for window in windows], "o-", label=policy)
         speed.plot(rounds, [window.microseconds for window in windows], "o-", label=policy)
     memory.set(xlabel="round", ylabel="resident memory (MB)", ylim=(0, None))
-    speed.set(xlabel="round", ylabel="microseconds a round (median)", ylim=(0, None))
+    speed.set(xlabel="round", ylabel="microseconds per round (median)", ylim=(0, None))
     memory.legend()
     figure.savefig(path, dpi=100)
 
@@ -204,7 +204,7 @@ def main() -> int:
     for policy in POLICIES:
         sys.stderr.write(f"{policy}: {options.rounds} rounds\n")
         found[policy] = play_apart(config, runs, policy)
-    lines = ["| policy | window | rounds | MB | of these, the log | microseconds a round | mean |"]
+    lines = ["| policy | window | rounds | MB | of these, the log | microseconds per round | mean |"]
     lines += ["|---|---:|---:|---:|---:|---:|---:|"]
     lines += [
         f"| {policy} | {number} | {window.rounds} | {window.memory / 1e6:.1f} | {window.log / 1e6:.1f} | "

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, rows_of
+from conbandit_torch.core.arguments import name_misspelt_arguments
+from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.core.checks import all_finite, expect_rows, highest
+from conbandit_torch.core.checks import expect_rows, highest
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.processes import ALONE, Processes
-from conbandit_torch.core.questions import Question
+from conbandit_torch.core.processes import Processes
+from conbandit_torch.core.questions import Answer, Question
 from conbandit_torch.core.randomness import Stream
-
-BadFeedback = Literal["stop", "skip"]
-
-
-class FeedbackError(ValueError):
-    """A reward or an answer that is NaN or infinite."""
+from conbandit_torch.core.rows import Rows, all_rows
+from conbandit_torch.models.levels import Level
+from conbandit_torch.models.representation import Representation
 
 
-class Bandit(nn.Module, ABC):
+class Bandit(Rows, ABC):
     """A policy for many users at once. Four verbs: ask, listen, choose, update.
 
     To write one, implement `scores` and `learn`; leave the verbs alone. All state is buffers, so that
-    `state_dict` is the whole policy; row u of a per-user buffer is user u's.
+    `state_dict` is the whole policy; those with a row per user are declared with
+    `self.register_rows(name, initial)`, and `buffer[context.who]` are the rows of a context's users.
 
     Args:
         catalogue: arms and key-terms; its dtype and device are those of the policy's state.
@@ -36,20 +34,24 @@ class Bandit(nn.Module, ABC):
     """
 
     users_are_independent = True  # what one user does never changes another's model
-    processes: Processes = ALONE  # over which users are split; what users share is exchanged there
-    first_user = 0  # id of this process's first user among all
-    rounds: Tensor  # [U] rounds that each user has finished
-    skipped: Tensor  # [] rewards and answers that were not finite, and left out
+    answer_level = 0  # the level that answers enter
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name_misspelt_arguments(cls)
 
     def __init__(self, catalogue: Catalogue, num_users: int, *, seed: int = 0) -> None:
-        super().__init__()
         if num_users < 1:
             raise ValueError(f"num_users must be at least 1, got {num_users}")
-        self.catalogue, self.num_users, self.seed = catalogue, num_users, seed
-        device = catalogue.arm_features.device
-        self.bad_feedback: BadFeedback = "stop"
-        self.register_buffer("rounds", torch.zeros(num_users, dtype=torch.int64, device=device))
-        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64, device=device))
+        super().__init__(num_users)
+        self.catalogue, self.seed = catalogue, seed
+        self.representation: Representation | None = None  # what a linear model sees of the arms
+        self._welcomes_new_users = False
+
+    @property
+    def num_users(self) -> int:
+        """U."""
+        return self.num_rows
 
     @abstractmethod
     def scores(self, context: Context) -> Tensor:
@@ -63,26 +65,36 @@ class Bandit(nn.Module, ABC):
         """The next question to put to this round's users, or None. A plain bandit asks nothing."""
         return None
 
-    def listen(self, context: Context, question: Question, answer: Tensor) -> None:
-        """Learn from the `answer` [Q] to a question of `ask`."""
+    def listen(self, context: Context, question: Question, answer: Answer) -> None:
+        """Learn from the answer to a question of `ask`."""
         raise NotImplementedError(f"{type(self).__name__} asks no questions: no answer to listen to")
 
     def choose(self, context: Context) -> Tensor:
         """[B]: position of the arm to show among each row's candidates; ties go to the first."""
         self._check(context)
-        return context.map(lambda block: self._best(block), self.width(context))
+        return context.map(self._best, self.row_size(context))
 
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
-        """Learn from the round's rewards, and count the round."""
+        """Learn from rewards of one round of their users, this one or an earlier one."""
         self._check(context)
         expect_rows("arm", arm, len(context))
         expect_rows("reward", reward, len(context))
-        good = self.finite("reward", reward, context)
-        self.learn(context.take(good), rows_of(arm, good), rows_of(reward, good))
-        add_at(self.rounds, context.who, 1)
+        self.learn(context, arm, reward)
 
-    def width(self, context: Context) -> int:
-        """Numbers a row that `scores` works on at once; larger contexts are cut into blocks."""
+    def levels(self) -> list[Level]:
+        """The regressions that a linear score rests on; a bandit that is not linear has none."""
+        return []
+
+    def thetas(self, who: Index) -> list[Tensor]:
+        """[B, D] the estimates of every level."""
+        return []
+
+    def models_of(self, who: Index) -> Index:
+        """Which regression each of the users `who` has: their own, unless users share some."""
+        return who
+
+    def row_size(self, context: Context) -> int:
+        """Numbers per row that `scores` works on at once; larger contexts are cut into blocks."""
         return context.arms.shape[1] * self.catalogue.dim
 
     def predict(self, context: Context) -> Tensor | None:
@@ -93,32 +105,45 @@ class Bandit(nn.Module, ABC):
         """[U, D] the users' estimated preferences theta, if the policy has any (for metrics)."""
         return None
 
-    def term_radii(self, context: Context) -> Tensor:
-        """[B, K] how little is known of each key-term, for schedules and rules that ask about that."""
-        raise NotImplementedError(f"{type(self).__name__} has no radii of key-terms: a LinearBandit has")
-
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
         """What else to log: a tag and one number, or many for a histogram."""
         return {}
 
     def stream(self, purpose: str) -> Stream:
-        """Reproducible random numbers; draw with a user's id and its `rounds` as counters."""
-        return Stream(self.seed, f"policy/{purpose}", self.first_user)
+        """Reproducible random numbers; draw with `context.users` and `context.rounds` as counters."""
+        return Stream(self.seed, f"policy/{purpose}")
 
-    def finite(self, kind: str, values: Tensor, context: Context) -> Index:
-        """Rows whose reward or answer [B] can be learned from; NaN and infinity are refused or skipped."""
-        if all_finite(values):
-            return EVERY_ROW
-        finite = values.isfinite()
-        row = int((~finite).nonzero()[0])
-        user = int(context.users[row])
-        if self.bad_feedback == "stop":
-            raise FeedbackError(
-                f"the {kind} of user {self.first_user + user} in its round {int(self.rounds[user]) + 1} is "
-                f"{float(values[row])}; it must be finite (`bad_feedback: skip` leaves such ones out)"
-            )
-        self.skipped += (~finite).sum()
-        return finite.nonzero().squeeze(1)
+    def share(self, processes: Processes) -> None:
+        """Exchange what users share with the processes over which they are split; most share nothing."""
+
+    def anybody(self, here: bool) -> bool:
+        """Whether any process says so, of those that share something; alone, this one."""
+        return here
+
+    def grow(self, num_users: int) -> None:
+        """Make room for new users: there are `num_users` then, and the new ones have the last ids."""
+        if num_users < self.num_users:
+            raise ValueError(f"a policy for {self.num_users} users cannot shrink to {num_users}")
+        for part in all_rows(self, "user"):
+            part.grow_rows(num_users)
+
+    def welcome_new_users(self) -> None:
+        """From now on grow by itself when a user comes whose id is beyond the last."""
+        self._welcomes_new_users = True
+
+    def forget(self, who: Tensor) -> None:
+        """Let the users `who` [n] be as new."""
+        for part in all_rows(self, "user"):
+            part.reset_rows(who)
+
+    def extend(self, catalogue: Catalogue) -> None:
+        """Go on with a catalogue that was `extended`: new arms and key-terms have the last ids."""
+        self.catalogue.check_extension(catalogue)
+        for part in all_rows(self, "arm"):
+            part.grow_rows(catalogue.num_arms)
+        if self.representation is not None:
+            self.representation.extend(catalogue)
+        self.catalogue = catalogue
 
     def _best(self, context: Context) -> Tensor:
         """[B] the first position of each row's highest score."""
@@ -127,10 +152,13 @@ class Bandit(nn.Module, ABC):
 
     def _check(self, context: Context) -> None:
         if context.largest_user >= self.num_users:
-            raise ValueError(
-                f"Context.users holds {context.largest_user}, but {type(self).__name__} was built for "
-                f"num_users={self.num_users}: ids go from 0 to {self.num_users - 1}"
-            )
+            if not self._welcomes_new_users:
+                raise ValueError(
+                    f"Context.users holds {context.largest_user}, but {type(self).__name__} was built for "
+                    f"num_users={self.num_users}: ids go from 0 to {self.num_users - 1}; grow() makes room, "
+                    "welcome_new_users() does it on first sight"
+                )
+            self.grow(context.largest_user + 1)
         if context.largest_arm >= self.catalogue.num_arms:
             raise ValueError(
                 f"Context.arms holds {context.largest_arm}, but the catalogue's arms go from 0 to "

@@ -5,12 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.candidates import Candidates
-from conbandit_torch.bandits.linear import LinearBandit, check_alpha
-from conbandit_torch.core.blocks import Index
+from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
-from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.confidence import Alpha, check_alpha
+from conbandit_torch.models.levels import Level
 from conbandit_torch.models.ridge import RidgeRegression
 
 
@@ -19,15 +18,11 @@ class CoFineUCB(LinearBandit):
 
     Rule, given a projection P [D, m]:
         M_c = coarse_ridge I + sum P^T x x^T P,  theta_c = M_c^-1 sum r P^T x,
-        M = ridge I + weight sum x x^T,  theta = M^-1 (weight sum r x + ridge P theta_c),
+        M = ridge I + sum x x^T,  theta = M^-1 (sum r x + ridge P theta_c),
         choose argmax x^T theta + alpha |x|_{M^-1} + coarse_alpha ridge |P^T M^-1 x|_{M_c^-1}.
-    The first width is `radius`, which a conversation weighs by lam, as it does the rewards that theta learns
-    from. The second is the centre's uncertainty and belongs to `bonus`: its factor `ridge`, then 1-lam, is
-    the weight of the centre already, as in the last term of Eq. 7.
     Symbols: P is the paper's U; its lambda `ridge`, lambda~ `coarse_ridge`.
     Differs: the paper learns P from former users' preferences; give such a P as `projection`. The default
-    needs no users. With a conversation P theta_c is theta~'s centre; answers shrink its share in theta~, but
-    not the second width, and do not enter theta_c.
+    needs no users.
 
     Args:
         catalogue: arms; key-terms are not used.
@@ -38,7 +33,6 @@ class CoFineUCB(LinearBandit):
         coarse_alpha: factor of the coarse width, likewise.
         ridge: weight of the penalty `|theta - P theta_c|^2`.
         coarse_ridge: weight of the penalty `|theta_c|^2`.
-        weight: weight of every observation in theta's regression.
         seed: not used; every policy takes one.
     """
 
@@ -55,10 +49,9 @@ class CoFineUCB(LinearBandit):
         coarse_alpha: Alpha = 0.25,
         ridge: float = 1.0,
         coarse_ridge: float = 1.0,
-        weight: float = 1.0,
         seed: int = 0,
     ) -> None:
-        super().__init__(catalogue, num_users, alpha=alpha, ridge=ridge, weight=weight, seed=seed)
+        super().__init__(catalogue, num_users, alpha=alpha, ridge=ridge, seed=seed)
         self.coarse_alpha = check_alpha("coarse_alpha", coarse_alpha)
         like = catalogue.arm_features
         if projection is None:
@@ -78,22 +71,16 @@ class CoFineUCB(LinearBandit):
         self.register_buffer("projection", projection.to(like))
         self.coarse_model = RidgeRegression(num_users, projection.shape[1], coarse_ridge, like=like)
 
-    def centre(self, who: Index) -> Tensor | None:
-        """[B, D] `P theta_c`."""
-        return self.coarse_model.coefficients(who) @ self.projection.T
-
-    def bonus(self, candidates: Candidates) -> Tensor:
-        """[B, A] the coarse width, and the fine one."""
-        coarse = self.centre_bonus(
-            "coarse", self.coarse_model, self.coarse_alpha, candidates, self.projection
-        )
-        return coarse + super().bonus(candidates)
+    def levels(self) -> list[Level]:
+        """The fine level, shrunk towards P times the coarse one."""
+        coarse = Level("coarse", self.coarse_model, self.coarse_alpha, self.projection)
+        return [*super().levels(), coarse]
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Both regressions, with the arms shown."""
         super().learn(context, arm, reward)
-        shown = self.features(context.pick(arm)).squeeze(1)  # [B, D]
-        self.coarse_model.update(context.who, shown @ self.projection, reward)
+        shown = self.representation.of(context.pick(arm)).squeeze(1)  # [B, D]
+        self.coarse_model.update(self.models_of(context.who), shown @ self.projection, reward)
 
 
 def main_directions(features: Tensor, number: int) -> Tensor:

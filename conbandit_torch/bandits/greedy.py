@@ -8,12 +8,13 @@ from torch import Tensor
 from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
+from conbandit_torch.models.representation import Representation
 
 
 class Greedy(LinearBandit):
     """Shows the arm that a ridge regression expects most of.
 
-    Rule: M = ridge I + weight sum x x^T,  theta = M^-1 weight sum r x,  choose argmax x^T theta.
+    Rule: M = ridge I + sum x x^T,  theta = M^-1 sum r x,  choose argmax x^T theta.
     Symbols: none.
     Differs: nothing known.
 
@@ -21,7 +22,7 @@ class Greedy(LinearBandit):
         catalogue: arms; key-terms are not used.
         num_users: U.
         ridge: weight of the penalty `|theta|^2`.
-        weight: weight of every observation.
+        representation: what the model sees of the arms; None: the catalogue's features.
         seed: not used; every policy takes one.
     """
 
@@ -31,17 +32,17 @@ class Greedy(LinearBandit):
         num_users: int,
         *,
         ridge: float = 1.0,
-        weight: float = 1.0,
+        representation: Representation | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(catalogue, num_users, ridge=ridge, weight=weight, seed=seed)
+        super().__init__(catalogue, num_users, ridge=ridge, representation=representation, seed=seed)
 
 
 class EpsilonGreedy(Greedy):
     """Shows a random candidate now and then, and else what `Greedy` would.
 
     Rule: with probability epsilon each of the A candidates with probability 1 / A, else as `Greedy`.
-    One decision per user and round: whoever asks again within an exploring round meets the same candidate.
+    One decision per user and round: a second call within an exploring round gives the same candidate.
     Symbols: epsilon `epsilon`.
     Differs: nothing known.
 
@@ -50,7 +51,7 @@ class EpsilonGreedy(Greedy):
         num_users: U.
         epsilon: how often to explore, in [0, 1].
         ridge: weight of the penalty `|theta|^2`.
-        weight: weight of every observation.
+        representation: what the model sees of the arms; None: the catalogue's features.
         seed: seed of the exploration.
     """
 
@@ -61,17 +62,17 @@ class EpsilonGreedy(Greedy):
         *,
         epsilon: float = 0.1,
         ridge: float = 1.0,
-        weight: float = 1.0,
+        representation: Representation | None = None,
         seed: int = 0,
     ) -> None:
         if not 0 <= epsilon <= 1:
             raise ValueError(f"epsilon must be in [0, 1], got {epsilon}")
-        super().__init__(catalogue, num_users, ridge=ridge, weight=weight, seed=seed)
+        super().__init__(catalogue, num_users, ridge=ridge, representation=representation, seed=seed)
         self.epsilon = epsilon
 
     def scores(self, context: Context) -> Tensor:
         """[B, A] `x^T theta`, or independent uniform numbers in a user's exploring rounds."""
-        at = context.users, self.rounds[context.who]
+        at = context.users, context.rounds
         explores = self.stream("explore").uniform(*at, 1) < self.epsilon  # [B, 1]
         chance = self.stream("arm").uniform(*at, context.arms.shape[1])  # [B, A]
         greedy = super().scores(context)

@@ -2,47 +2,63 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
+from torch.linalg import vecdot
 
 from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.bandits.candidates import Candidates
-from conbandit_torch.core.algebra import quadratic, sqrt_
-from conbandit_torch.core.blocks import EVERY_ROW, Index
+from conbandit_torch.core.algebra import dot
+from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
 from conbandit_torch.core.context import Context
-from conbandit_torch.models.confidence import Alpha, Confidence
+from conbandit_torch.core.processes import Processes
+from conbandit_torch.core.questions import About, Arms
+from conbandit_torch.models import levels as chain
+from conbandit_torch.models.confidence import Alpha, check_alpha
+from conbandit_torch.models.history import History, Observations, Refit
+from conbandit_torch.models.levels import Level
+from conbandit_torch.models.representation import Observed, Representation
 from conbandit_torch.models.ridge import RidgeRegression
+
+SAMPLE = slice(0, 64)  # rows that diagnostics look at: enough for a mean, and cheap beside a round
 
 
 class LinearBandit(Bandit):
     """A ridge regression per user and an optimistic score; with alpha 0, greedy.
 
     Rule:
-        M = ridge I + weight sum x x^T,  b = weight sum r x,
-        theta = M^-1 (b + ridge centre),
-        choose argmax x^T theta + bonus,  bonus = alpha |x|_{M^-1} unless overridden.
+        M = ridge I + sum x x^T,  b = sum r x,  theta = M^-1 (b + ridge centre),
+        choose argmax x^T theta + extra + width,  width = alpha |x|_{M^-1} with one level.
+    All of it follows from the chain of `levels` (see `conbandit_torch.models.levels`), into which a
+    conversation inserts one.
 
-    Hooks to override, each of which composes with the conversation mixin:
-        features: what the model sees of the candidates;
-        term_features: the same for key-terms;
-        centre: what theta is shrunk towards;
-        learn, learn_terms: what rewards and answers do;
-        radius: the arm-level width, which the mixin weighs against its own;
-        bonus: everything added to `x^T theta`;
-        centre_bonus: what is added where the centre is an estimate too.
+    Hooks to override, each of which composes with the conversation mixins:
+        levels: the regressions that a score rests on, with the factors of their widths;
+        centre: what the last of them is shrunk towards;
+        preference: the theta that scores are made of; a policy that samples adds a deviation;
+        extra: what else is added to a score, cheap per candidate;
+        models_of: which regression each user has;
+        learn, learn_answer: what rewards and answers do.
+    What the model sees of the arms is the `representation`.
 
     Args:
         catalogue: arms and key-terms.
         num_users: U.
         alpha: factor of the confidence width, a number or a theory value (`Lemma1`).
         ridge: weight of the penalty.
-        weight: weight of every observation.
-        dim: length of the vectors that `features` gives; None: the catalogue's.
+        representation: what the model sees of the arms; None: the catalogue's features.
         root: whether the regressions keep a root of M^-1, for policies that draw from them every round.
         seed: seed of the policy's own random draws, if it makes any.
     """
+
+    optimistic = True  # whether widths are added; not, where `preference` explores
+    representation: Representation
+    log: History | None  # of rewards, and
+    answers: History  # of answers, if there are refits
+    updates: Tensor  # [] rounds learned from, if there is a log to refit from
 
     def __init__(
         self,
@@ -51,151 +67,184 @@ class LinearBandit(Bandit):
         *,
         alpha: Alpha = 0.0,
         ridge: float = 1.0,
-        weight: float = 1.0,
-        dim: int | None = None,
+        representation: Representation | None = None,
         root: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__(catalogue, num_users, seed=seed)
         self.alpha = check_alpha("alpha", alpha)
-        dim = catalogue.dim if dim is None else dim
-        self.arm_model = RidgeRegression(
-            num_users, dim, ridge, weight, root=root, like=catalogue.arm_features
-        )
+        self.representation = Observed() if representation is None else representation
+        self.representation.attach(catalogue, seed)
+        like, dim = catalogue.arm_features, self.representation.dim
+        self.arm_model = RidgeRegression(num_users, dim, ridge, root=root, like=like)
+        self.log = None
+        if self.representation.refit_every is not None:
+            self.log = History(like)
+            self.answers = History(like)
+            self.register_buffer("updates", torch.zeros((), dtype=torch.int64, device=like.device))
 
-    def features(self, context: Context) -> Tensor:
-        """[B, A, D] what the model sees of the candidates."""
-        return context.arm_features
+    @property
+    def users_are_independent(self) -> bool:  # type: ignore[override]
+        """Whether what one user does never changes another's model: not, if the representation learns."""
+        return not self.representation.learns
 
-    def term_features(self, terms: Index = EVERY_ROW) -> Tensor:
-        """[n, D] what the model sees of the key-terms `terms` (all of them: [K, D])."""
-        return self.catalogue.term_features[terms]
+    def levels(self) -> list[Level]:
+        """The chain of regressions that a score rests on, that of the arms first."""
+        return [Level("theta", self.arm_model, self.alpha)]
 
     def centre(self, who: Index) -> Tensor | None:
-        """[B, D] what the users' theta is shrunk towards; None is 0."""
+        """[B, D] what the last level is shrunk towards; None is 0."""
         return None
 
-    def checked_features(self, context: Context) -> Tensor:
-        """[B, A, D] `features`; an error, if they do not fit the model."""
-        shape = (*context.arms.shape, self.arm_model.dim)
-        return self._fitting("features", self.features(context), shape, _DIM_HINT)
+    def preference(self, context: Context) -> Tensor:
+        """[B, D] the theta that scores are made of."""
+        return self.theta(context.who)
 
-    def checked_term_features(self, terms: Index = EVERY_ROW) -> Tensor:
-        """[n, D] `term_features`; an error, if they do not fit the model."""
-        number = len(terms) if isinstance(terms, Tensor) else self.catalogue.num_terms
-        shape = (number, self.arm_model.dim)
-        return self._fitting("term_features", self.term_features(terms), shape, _TERMS_HINT)
+    def extra(self, context: Context, theta: Tensor) -> Tensor | None:
+        """[B, A] what else is added to `x^T theta`, given the theta [B, D] it is made of; None: nothing."""
+        return None
+
+    def thetas(self, who: Index) -> list[Tensor]:
+        """[B, D] the estimates of every level (Eq. 6)."""
+        return chain.estimates(self.levels(), self.models_of(who), self._checked_centre(who))
 
     def theta(self, who: Index) -> Tensor:
         """[B, D] the users' estimated preferences."""
-        return self.arm_model.coefficients(who, self._checked_centre(who))
-
-    @property
-    def answer_model(self) -> RidgeRegression:
-        """The regression that answers about key-terms enter; a mixin may have one of its own."""
-        return self.arm_model
-
-    def answer_theta(self, who: Index) -> Tensor:
-        """[B, D] the preferences by which answers are predicted, `r~ = x~^T theta`."""
-        return self.theta(who)
-
-    def radius(self, candidates: Candidates) -> Tensor:
-        """[B, A] arm-level confidence width."""
-        if self.alpha == 0:
-            return torch.zeros_like(candidates.mean)  # without the product that widths take
-        return scale(self.alpha, self.arm_model, candidates.context.who, candidates.norm)
-
-    def bonus(self, candidates: Candidates) -> Tensor:
-        """[B, A] what is added to `x^T theta`."""
-        return self.radius(candidates)
-
-    def centre_bonus(
-        self,
-        level: str,
-        model: RidgeRegression,
-        alpha: Alpha,
-        candidates: Candidates,
-        projection: Tensor | None = None,
-    ) -> Tensor:
-        """[B, A] what is added for a centre P c if `model` estimates c: `ridge alpha |P^T M^-1 x|_{G^-1}`.
-
-        Whoever has such a centre (CoFineUCB, a conversation) adds this to `bonus`; a bandit that samples in
-        place of adding widths overrides it, and so samples every such centre.
-
-        Args:
-            level: the centre's name, for random streams.
-            model: c's regression, with matrix G.
-            alpha: factor of the width, or of the sample's deviation.
-            candidates: what to score.
-            projection: [D, m] P; None: the identity.
-        """
-        who = candidates.context.who
-        solved = candidates.solved if projection is None else candidates.solved @ projection  # [B, A, m]
-        return self.arm_model.ridge * scale(alpha, model, who, model.norm(who, solved))
+        return self.thetas(who)[0]
 
     def scores(self, context: Context) -> Tensor:
-        """[B, A] `x^T theta + bonus`."""
-        candidates = Candidates(self, context)
-        bonus = self._fitting("bonus", self.bonus(candidates), context.arms.shape)
-        return candidates.mean + bonus
+        """[B, A] `x^T theta`, and what is added to it (Eq. 7)."""
+        theta = self.preference(context)  # [B, D]
+        x = self.representation.of(context)  # [B, A, D]
+        scores = dot(x, theta)
+        extra = self.extra(context, theta)
+        if extra is not None:
+            scores = scores + self._fitting("extra", extra, context.arms.shape)
+        width = chain.width(self.levels(), self.models_of(context.who), x) if self.optimistic else None
+        return scores if width is None else scores.add_(width)
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
-        """Rank-one update of the users' regressions with the arms shown."""
-        shown = self.checked_features(context.pick(arm)).squeeze(1)  # [B, D]
-        self.arm_model.update(context.who, shown, reward)
+        """The users' regressions with the arms shown, then the representation."""
+        if self.log is not None and context.has_own_features:
+            raise ValueError("a refit needs the catalogue's features: leave refit_every out, or arm_features")
+        shown = context.pick(arm)
+        x = self.representation.of(shown).squeeze(1)  # [B, D], as theta learns from it
+        self.arm_model.update(self.models_of(context.who), x, reward)
+        about = Arms(shown.arms.squeeze(1))
+        if self.log is not None:
+            self.log.append(self._rows(context), about, reward)
+        if self.representation.learns:
+            theta = self.theta(context.who)
+            self.representation.learn(about, theta, reward - vecdot(x, theta))
 
-    def learn_terms(self, context: Context, terms: Tensor, answer: Tensor) -> None:
-        """Learn that each row answered `answer` [B] when asked about the key-term `terms` [B]."""
-        self.answer_model.update(context.who, self.checked_term_features(terms), answer)
+    def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
+        """Learn that each row of the context answered `value` [B] when asked `about` something."""
+        x = about.features(self.representation)  # [B, D]
+        self.levels()[self.answer_level].model.update(self.models_of(context.who), x, value)
+        if self.log is not None:
+            self.answers.append(self._rows(context), about, value)
+        if self.representation.learns:
+            theta = self.thetas(context.who)[self.answer_level]
+            self.representation.learn(about, theta, value - vecdot(x, theta))
 
-    def width(self, context: Context) -> int:
-        """Numbers a row that `scores` works on at once."""
+    def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
+        """Learn from the round's rewards, and refit when it is time."""
+        super().update(context, arm, reward)
+        every = self.representation.refit_every
+        if every is None or not self.anybody(len(context) > 0):  # nothing was learned in this round
+            return
+        self.updates.add_(1)
+        if int(self.updates) % every == 0:
+            self.refit()
+
+    def refit(self) -> None:
+        """Fit the representation, and every user's regressions, to the whole log."""
+        if self.log is None:
+            raise ValueError("there is no log to refit from: build the policy with refit_every")
+        self.representation.refit(Refit(self._observations(), self.rebuild))
+
+    def rebuild(self) -> None:
+        """Every user's regressions anew from the log, with the representation as it is."""
+        models = {0: self.arm_model, self.answer_level: self.levels()[self.answer_level].model}
+        observations = self._observations()
+        if observations:
+            seen = torch.cat([own.users for own in observations]).unique()
+            for model in models.values():
+                model.reset_rows(self._models(seen))
+        for own in observations:
+            model = models[0 if own.rewards else self.answer_level]
+            model.rebuild(self._models(own.users), *own.about.table(self.representation), own.values)
+
+    def forget(self, who: Tensor) -> None:
+        """Let the users `who` [n] be as new; a shared representation forgets them at its next refit."""
+        super().forget(who)
+        for history in (self.log, self.answers) if self.log is not None else ():
+            history.drop(who)
+
+    def share(self, processes: Processes) -> None:
+        """Only what the representation learns is shared."""
+        if self.representation.learns:
+            self.representation.share(processes)
+
+    def anybody(self, here: bool) -> bool:
+        """Whether any process says so, of those that share a representation."""
+        return self.representation.processes.any(here)
+
+    def row_size(self, context: Context) -> int:
+        """Numbers per row that `scores` works on at once."""
         return context.arms.shape[1] * self.arm_model.dim
 
     def predict(self, context: Context) -> Tensor:
         """[B, A] `x^T theta`."""
-        return context.map(lambda block: Candidates(self, block).mean, self.width(context))
+        return context.map(
+            lambda block: dot(self.representation.of(block), self.theta(block.who)), self.row_size(context)
+        )
 
     def coefficients(self) -> Tensor:
         """[U, D] theta."""
         return self.theta(slice(0, self.num_users))
 
-    def term_radii(self, context: Context) -> Tensor:
-        """[B, K] `|x~_k|_{G^-1}` of all key-terms, at the level that answers enter."""
-        inverse = self.answer_model.inverse[context.who]
-        return sqrt_(quadratic(inverse, self.checked_term_features()))
-
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
-        """Mean arm-level width over the candidates of the first users."""
+        """Mean arm-level width over the candidates of the first users, and what the representation tells."""
         some = context.take(SAMPLE)
-        return {"width/arm": self.arm_model.norm(some.who, self.features(some)).mean()}
+        x = self.representation.of(some)
+        own = {"width/arm": self.arm_model.norm(self.models_of(some.who), x).mean()}
+        return own | self.representation.diagnostics(some, self.theta(some.who))
+
+    def _observations(self) -> list[Observations]:
+        """Everything in the log, by kind: rewards first, then answers."""
+        if self.log is None:
+            return []
+        found = []
+        for history, level in ((self.log, 0), (self.answers, self.answer_level)):
+            for users, about, values in history.entries():
+                theta = partial(self._theta_of_level, level)
+                found.append(Observations(users, about, values, theta, rewards=history is self.log))
+        return found
+
+    def _models(self, users: Tensor) -> Tensor:
+        """[n] the regressions that the users have."""
+        models = self.models_of(users)
+        assert isinstance(models, Tensor)  # ids give ids, for the type checker
+        return models
+
+    def _rows(self, context: Context) -> Tensor:
+        """[B] the users' rows of per-user state."""
+        who = context.who
+        return (
+            torch.arange(who.start, who.stop, device=context.users.device) if isinstance(who, slice) else who
+        )
+
+    def _theta_of_level(self, level: int, users: Tensor) -> Tensor:
+        return self.thetas(users)[level]
 
     def _checked_centre(self, who: Index) -> Tensor | None:
         centre = self.centre(who)
         if centre is None:
             return None
         number = len(who) if isinstance(who, Tensor) else len(range(self.num_users)[who])
-        return self._fitting("centre", centre, (number, self.arm_model.dim))
+        return self._fitting("centre", centre, (number, self.levels()[-1].model.dim))
 
-    def _fitting(self, hook: str, given: Tensor, shape: tuple[int, ...], hint: str = "") -> Tensor:
+    def _fitting(self, hook: str, given: Tensor, shape: tuple[int, ...]) -> Tensor:
         source = f"{type(self).__name__}.{hook}"
-        return expect_tensor(source, given, shape, self.arm_model.moment.dtype, hint)
-
-
-SAMPLE = slice(0, 64)  # rows that diagnostics look at: enough for a mean, and cheap beside a round
-_DIM_HINT = "; their length is `dim` of LinearBandit's constructor, by default the catalogue's"
-_TERMS_HINT = "; a bandit that overrides features must override term_features to match"
-
-
-def scale(alpha: Alpha, model: RidgeRegression, who: Index, norm: Tensor) -> Tensor:
-    """`alpha` times the norms [B, A] of the models `who`."""
-    if isinstance(alpha, Confidence):
-        return alpha(model, who)[:, None] * norm
-    return alpha * norm
-
-
-def check_alpha(name: str, alpha: Alpha) -> Alpha:
-    """`alpha`, if it can be the factor of a width."""
-    if not isinstance(alpha, Confidence) and not 0 <= alpha < float("inf"):
-        raise ValueError(f"{name} must be a number of at least 0 or a Confidence, got {alpha}")
-    return alpha
+        return expect_tensor(source, given, shape, self.arm_model.moment.dtype)

@@ -69,6 +69,7 @@ def resolve_part(where: str, node: Any, base: type, skip: set[str]) -> dict[str,
         raise ConfigError(explain_value(where, str(error))) from None
     resolved: dict[str, Any] = {"init_args": {}} | parsed.part.as_dict()
     cls = resolve_name(resolved["class_path"])
+    resolved["init_args"] = _taken(cls, resolved["init_args"])
     defaults, given = _defaults(cls, skip), inspect.signature(cls).parameters
     for key, value in resolved["init_args"].items():
         may_be_null = key in given and "None" in str(given[key].annotation)
@@ -93,9 +94,9 @@ def _check(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     parameters, known = arguments_of(cls).parameters, _defaults(cls, skip)
     for name in given:
         if name not in known:
-            raise ConfigError(
-                f"{where}.init_args: {cls.__name__} has no argument {name!r}{choices(name, known)}"
-            )
+            reason = _not_arguments(cls).get(name)
+            hint = choices(name, known) if reason is None else f": {reason}"
+            raise ConfigError(f"{where}.init_args: {cls.__name__} has no argument {name!r}{hint}")
     for name in known:
         if name not in given and name in parameters and parameters[name].default is inspect.Parameter.empty:
             raise ConfigError(f"{where}.init_args: {cls.__name__} needs the argument {name!r}")
@@ -206,7 +207,18 @@ def _defaults(cls: type, skip: set[str] | None = None) -> dict[str, Any]:
     parser = ArgumentParser()
     parser.add_class_arguments(cls, skip=skip)
     defaults: dict[str, Any] = parser.get_defaults().as_dict()
-    return defaults
+    return _taken(cls, defaults)
+
+
+def _not_arguments(cls: type) -> dict[str, str]:
+    """Arguments of a base that the class sets itself, and why."""
+    found: dict[str, str] = getattr(cls, "not_arguments", {})
+    return found
+
+
+def _taken(cls: type, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments without those that the class sets itself, which jsonargparse finds in its base."""
+    return {name: value for name, value in arguments.items() if name not in _not_arguments(cls)}
 
 
 def _parser(base: type, skip: set[str]) -> ArgumentParser:
@@ -220,7 +232,7 @@ def _instantiate(where: str, part: dict[str, Any], base: type, skip: set[str], g
 
     def make(cls: type, *args: Any, **init: Any) -> Any:
         try:
-            return cls(*args, **init, **(given if issubclass(cls, base) else {}))
+            return cls(*args, **_taken(cls, init), **(given if issubclass(cls, base) else {}))
         except Exception as error:
             failures.append(error)  # jsonargparse would bury it in a report of its own
             raise

@@ -11,12 +11,13 @@ from typing import Any, get_args
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
-from conbandit_torch.bandits.base import BadFeedback, Bandit
+from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.build import GIVEN_TO_ENVIRONMENTS, GIVEN_TO_POLICIES, resolve_part
 from conbandit_torch.configuration.errors import check_keys, first
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
 from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.core.screen import BadFeedback
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.running.folder import is_reserved
 from conbandit_torch.running.plan import Experiment, IfLoggerFails

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from conbandit_torch.bandits.hlinucb import HLinUCB
 from conbandit_torch.bandits.linucb import LinUCB
-from conbandit_torch.conversation.estimator import OneLevel
-from conbandit_torch.conversation.mixin import ConversationMixin
-from conbandit_torch.conversation.selection import MaxConfidenceRadius, UpperConfidenceTerm
+from conbandit_torch.conversation.one_level import OneLevelMixin
+from conbandit_torch.conversation.schedules import LogSchedule, Schedule
 from conbandit_torch.conversation.spanner import BarycentricSpanner
+from conbandit_torch.conversation.term_rules import (
+    MaxConfidenceRadius,
+    OptimalTerm,
+    Selection,
+    UpperConfidenceTerm,
+)
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.representation import Representation
 
 
-class ConLinUCB(ConversationMixin, LinUCB):
+class ConLinUCB(OneLevelMixin, LinUCB):
     """LinUCB that learns from answers as from rewards (Wang et al., AAAI 2023).
 
     Rule:
@@ -21,11 +29,38 @@ class ConLinUCB(ConversationMixin, LinUCB):
     Differs: the paper names the rules below; this one has [Zhang20]'s.
 
     Args:
-        conversation: `schedule`, `select`, `ridge` and `seed`, as in `ConversationMixin`, and `alpha`, as in
-            `LinUCB`.
+        catalogue: arms and key-terms.
+        num_users: U.
+        ridge: weight of the penalty `|theta|^2`.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
-    default_estimator = OneLevel
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        ridge: float = 1.0,
+        alpha: Alpha = 0.5,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = OptimalTerm(),
+        representation: Representation | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            ridge=ridge,
+            alpha=alpha,
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
+        )
 
 
 class ConLinUCBMCR(ConLinUCB):
@@ -34,9 +69,40 @@ class ConLinUCBMCR(ConLinUCB):
     Rule: as `ConLinUCB`, with `MaxConfidenceRadius` in place of Eq. 8.
     Symbols: as `ConLinUCB`.
     Differs: nothing known.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        ridge: weight of the penalty `|theta|^2`.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = MaxConfidenceRadius
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        ridge: float = 1.0,
+        alpha: Alpha = 0.5,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = MaxConfidenceRadius(),
+        representation: Representation | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            ridge=ridge,
+            alpha=alpha,
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
+        )
 
 
 class ConLinUCBBS(ConLinUCB):
@@ -45,9 +111,40 @@ class ConLinUCBBS(ConLinUCB):
     Rule: as `ConLinUCB`, with `BarycentricSpanner` in place of Eq. 8.
     Symbols: as `ConLinUCB`.
     Differs: as `BarycentricSpanner`.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        ridge: weight of the penalty `|theta|^2`.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = BarycentricSpanner
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        ridge: float = 1.0,
+        alpha: Alpha = 0.5,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = BarycentricSpanner(),
+        representation: Representation | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            ridge=ridge,
+            alpha=alpha,
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
+        )
 
 
 class ConLinUCBUCB(ConLinUCB):
@@ -56,18 +153,94 @@ class ConLinUCBUCB(ConLinUCB):
     Rule: as `ConLinUCB`, with `UpperConfidenceTerm` in place of Eq. 8.
     Symbols: as `ConLinUCB`.
     Differs: nothing known.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        ridge: weight of the penalty `|theta|^2`.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = UpperConfidenceTerm
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        ridge: float = 1.0,
+        alpha: Alpha = 0.5,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = UpperConfidenceTerm(),
+        representation: Representation | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            ridge=ridge,
+            alpha=alpha,
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
+        )
 
 
-class HConLinUCB(ConversationMixin, HLinUCB):
+class HConLinUCB(OneLevelMixin, HLinUCB):
     """hLinUCB that learns from answers as from rewards, and asks about what it knows least (ours).
 
     Rule: as `HConUCB` with one level: theta in the place of theta~, M in that of M~; `MaxConfidenceRadius`.
     Symbols: as `HLinUCB`.
     Differs: no paper has it. It is at its best with `refit_every`.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        ridge: weight of the penalty `|theta|^2`.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        schedule: when to ask.
+        select: what to ask.
+        hidden_dim: L, number of hidden features.
+        hidden_alpha: factor of the hidden features' width.
+        hidden_ridge: weight of the penalty `|v|^2`.
+        init_scale: standard deviation of the initial hidden features; small, but above 0.
+        refit_every: rounds between refits; None: never.
+        refit_sweeps: how often theta and v take turns in a refit.
+        seed: seed of the policy's own random draws.
     """
 
-    default_estimator = OneLevel
-    default_select = MaxConfidenceRadius
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        ridge: float = 1.0,
+        alpha: Alpha = 0.5,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = MaxConfidenceRadius(),
+        hidden_dim: int = 5,
+        hidden_alpha: float = 0.1,
+        hidden_ridge: float = 1.0,
+        init_scale: float = 0.01,
+        refit_every: int | None = None,
+        refit_sweeps: int = 1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            ridge=ridge,
+            alpha=alpha,
+            schedule=schedule,
+            select=select,
+            hidden_dim=hidden_dim,
+            hidden_alpha=hidden_alpha,
+            hidden_ridge=hidden_ridge,
+            init_scale=init_scale,
+            refit_every=refit_every,
+            refit_sweeps=refit_sweeps,
+            seed=seed,
+        )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from conbandit_torch.bandits.linear import check_alpha
 from conbandit_torch.bandits.thompson import LinThompson
-from conbandit_torch.conversation.estimator import Estimator
-from conbandit_torch.conversation.mixin import ConversationMixin
+from conbandit_torch.conversation.schedules import LogSchedule, Schedule
+from conbandit_torch.conversation.term_rules import OptimalTerm, Selection
+from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.confidence import Alpha, check_alpha
+from conbandit_torch.models.representation import Representation
 
 
 class ConThompson(ConversationMixin, LinThompson):
@@ -18,19 +17,21 @@ class ConThompson(ConversationMixin, LinThompson):
     Rule, with M~, theta~, M, b as in `ConUCB` (Eq. 6):
         sample theta~' ~ N(theta~, v~^2 M~^-1), then theta' ~ N(M^-1 (b + (1-lam) theta~'), v^2 M^-1),
         show argmax_a x^T theta'; ask by Eq. 8.
-    The centre is sampled and no width is added. With `OneLevel` there is no theta~ to sample, only theta.
+    The centre is sampled and no width is added.
     Symbols: v `scale`, v~ `term_scale`, lam `mix`, lam~ `term_ridge`, b(t) `schedule`.
     Differs: the paper only sketches it; that key-terms are asked by Eq. 8, not by a sample, is our choice.
 
     Args:
         catalogue: arms and key-terms.
         num_users: U.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
         scale: factor of the arm-level sample's standard deviation, a number or a theory value.
-        term_scale: factor of the key-term-level sample's standard deviation, likewise; None: 0.1, or what the
-            estimator has.
-        estimator: how an answer is learned; None: `TwoLevels(mix, term_ridge, term_alpha=term_scale)`.
-        conversation: `mix` (0.5), `term_ridge` (1.0), `schedule`, `select` and `seed`, as in
-            `ConversationMixin`.
+        term_scale: factor of the key-term-level sample's standard deviation, likewise.
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
     def __init__(
@@ -38,17 +39,24 @@ class ConThompson(ConversationMixin, LinThompson):
         catalogue: Catalogue,
         num_users: int,
         *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
         scale: Alpha = 0.1,
-        term_scale: Alpha | None = None,
-        estimator: Estimator | None = None,
-        **conversation: Any,
+        term_scale: Alpha = 0.1,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = OptimalTerm(),
+        representation: Representation | None = None,
+        seed: int = 0,
     ) -> None:
-        if "term_alpha" in conversation:
-            raise ValueError("term_alpha must not be given: no width is added; term_scale is the sample's")
-        if term_scale is not None:
-            check_alpha("term_scale", term_scale)
-        elif estimator is None:
-            term_scale = 0.1
         super().__init__(
-            catalogue, num_users, scale=scale, term_alpha=term_scale, estimator=estimator, **conversation
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            scale=scale,
+            term_alpha=check_alpha("term_scale", term_scale),
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
         )

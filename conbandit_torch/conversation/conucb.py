@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conbandit_torch.bandits.linucb import LinUCB
-from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
-from conbandit_torch.conversation.selection import (
+from conbandit_torch.conversation.asking import ArmConversationMixin
+from conbandit_torch.conversation.schedules import LogSchedule, Schedule
+from conbandit_torch.conversation.term_rules import (
     LargestConfidenceReduction,
     MaxRelatedConfidence,
+    OptimalTerm,
     RandomTerm,
+    Selection,
 )
+from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.representation import Representation
 
 
 class ConUCB(ConversationMixin, LinUCB):
@@ -30,9 +33,14 @@ class ConUCB(ConversationMixin, LinUCB):
     Args:
         catalogue: arms and key-terms.
         num_users: U.
-        alpha: factor of the arm level's width, a number or `Lemma1`.
-        conversation: `mix` (0.5), `term_ridge` (1.0), `term_alpha` (0.25, a number or `Lemma3`), `schedule`,
-            `select`, `estimator` and `seed`, as in `ConversationMixin`.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
     def __init__(
@@ -40,10 +48,27 @@ class ConUCB(ConversationMixin, LinUCB):
         catalogue: Catalogue,
         num_users: int,
         *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
         alpha: Alpha = 0.25,
-        **conversation: Any,
+        term_alpha: Alpha = 0.25,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = OptimalTerm(),
+        representation: Representation | None = None,
+        seed: int = 0,
     ) -> None:
-        super().__init__(catalogue, num_users, alpha=alpha, **conversation)
+        super().__init__(
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            alpha=alpha,
+            term_alpha=term_alpha,
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
+        )
 
 
 class VarRS(ConUCB):
@@ -52,9 +77,46 @@ class VarRS(ConUCB):
     Rule: as `ConUCB`, with `RandomTerm` in place of Eq. 8.
     Symbols: as `ConUCB`.
     Differs: released code never asks the last key-term; this asks all.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = RandomTerm
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
+        alpha: Alpha = 0.25,
+        term_alpha: Alpha = 0.25,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = RandomTerm(),
+        representation: Representation | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            alpha=alpha,
+            term_alpha=term_alpha,
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
+        )
 
 
 class VarMRC(ConUCB):
@@ -63,9 +125,46 @@ class VarMRC(ConUCB):
     Rule: as `ConUCB`, with `MaxRelatedConfidence` in place of Eq. 8.
     Symbols: as `ConUCB`.
     Differs: nothing known.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = MaxRelatedConfidence
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
+        alpha: Alpha = 0.25,
+        term_alpha: Alpha = 0.25,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = MaxRelatedConfidence(),
+        representation: Representation | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            alpha=alpha,
+            term_alpha=term_alpha,
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
+        )
 
 
 class VarLCR(ConUCB):
@@ -74,9 +173,46 @@ class VarLCR(ConUCB):
     Rule: as `ConUCB`, with `LargestConfidenceReduction` in place of Eq. 8.
     Symbols: as `ConUCB`.
     Differs: the interval is its key-term part, as in the released code.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        schedule: when to ask.
+        select: what to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = LargestConfidenceReduction
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
+        alpha: Alpha = 0.25,
+        term_alpha: Alpha = 0.25,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = LargestConfidenceReduction(),
+        representation: Representation | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            alpha=alpha,
+            term_alpha=term_alpha,
+            schedule=schedule,
+            select=select,
+            representation=representation,
+            seed=seed,
+        )
 
 
 class ArmCon(ArmConversationMixin, LinUCB):
@@ -86,4 +222,34 @@ class ArmCon(ArmConversationMixin, LinUCB):
     that it would show, and learns the answer like a reward.
     Symbols: b(t) `schedule`.
     Differs: nothing known.
+
+    Args:
+        catalogue: arms; key-terms are not used.
+        num_users: U.
+        alpha: factor of the confidence width, a number or a theory value.
+        ridge: weight of the penalty `|theta|^2`.
+        schedule: when to ask.
+        representation: what the model sees of the arms; None: the catalogue's features.
+        seed: seed of the policy's own random draws.
     """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        alpha: Alpha = 0.5,
+        ridge: float = 1.0,
+        schedule: Schedule = LogSchedule(5),
+        representation: Representation | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            alpha=alpha,
+            ridge=ridge,
+            schedule=schedule,
+            representation=representation,
+            seed=seed,
+        )

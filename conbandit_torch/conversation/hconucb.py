@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conbandit_torch.bandits.hlinucb import HLinUCB
-from conbandit_torch.conversation.mixin import ArmConversationMixin, ConversationMixin
-from conbandit_torch.conversation.selection import (
+from conbandit_torch.conversation.asking import ArmConversationMixin
+from conbandit_torch.conversation.schedules import LogSchedule, Schedule
+from conbandit_torch.conversation.term_rules import (
     LargestConfidenceReduction,
     MaxRelatedConfidence,
+    OptimalTerm,
     RandomTerm,
+    Selection,
 )
+from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
 
@@ -24,15 +26,24 @@ class HConUCB(ConversationMixin, HLinUCB):
         show argmax_a: Eq. 7 on phi, plus hidden_alpha |theta^v|_{C_a^-1}; ask argmax_k: Eq. 8 on phi~.
     Symbols: as `ConUCB` and `HLinUCB`.
     Differs: [Zhang20] gives the order of the steps, but no formula for v from both kinds of feedback; the
-    one in `HLinUCB` is our derivation, and so is the refit.
+    one in `Hidden` is our derivation, and so is the refit.
 
     Args:
-        catalogue: arms, with their observed features, and key-terms.
+        catalogue: arms and key-terms.
         num_users: U.
-        alpha: factor of the arm level's width.
-        rest: `mix` (0.5), `term_ridge` (1.0), `term_alpha` (0.25), `schedule`, `select`, `estimator`, as in
-            `ConversationMixin`; `hidden_dim`, `hidden_alpha`, `hidden_ridge`, `init_scale`, `refit_every`,
-            `refit_sweeps` and `seed`, as in `HLinUCB`.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        schedule: when to ask.
+        select: what to ask.
+        hidden_dim: L, number of hidden features.
+        hidden_alpha: factor of the hidden features' width.
+        hidden_ridge: weight of the penalty `|v|^2`.
+        init_scale: standard deviation of the initial hidden features; small, but above 0.
+        refit_every: rounds between refits; None: never.
+        refit_sweeps: how often theta and v take turns in a refit.
+        seed: seed of the policy's own random draws.
     """
 
     def __init__(
@@ -40,10 +51,37 @@ class HConUCB(ConversationMixin, HLinUCB):
         catalogue: Catalogue,
         num_users: int,
         *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
         alpha: Alpha = 0.25,
-        **rest: Any,
+        term_alpha: Alpha = 0.25,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = OptimalTerm(),
+        hidden_dim: int = 5,
+        hidden_alpha: float = 0.1,
+        hidden_ridge: float = 1.0,
+        init_scale: float = 0.01,
+        refit_every: int | None = None,
+        refit_sweeps: int = 1,
+        seed: int = 0,
     ) -> None:
-        super().__init__(catalogue, num_users, alpha=alpha, **rest)
+        super().__init__(
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            alpha=alpha,
+            term_alpha=term_alpha,
+            schedule=schedule,
+            select=select,
+            hidden_dim=hidden_dim,
+            hidden_alpha=hidden_alpha,
+            hidden_ridge=hidden_ridge,
+            init_scale=init_scale,
+            refit_every=refit_every,
+            refit_sweeps=refit_sweeps,
+            seed=seed,
+        )
 
 
 class HVarRS(HConUCB):
@@ -52,9 +90,61 @@ class HVarRS(HConUCB):
     Rule: as `HConUCB`, with `RandomTerm` in place of Eq. 8.
     Symbols: as `HConUCB`.
     Differs: as `HConUCB`.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        schedule: when to ask.
+        select: what to ask.
+        hidden_dim: L, number of hidden features.
+        hidden_alpha: factor of the hidden features' width.
+        hidden_ridge: weight of the penalty `|v|^2`.
+        init_scale: standard deviation of the initial hidden features; small, but above 0.
+        refit_every: rounds between refits; None: never.
+        refit_sweeps: how often theta and v take turns in a refit.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = RandomTerm
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
+        alpha: Alpha = 0.25,
+        term_alpha: Alpha = 0.25,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = RandomTerm(),
+        hidden_dim: int = 5,
+        hidden_alpha: float = 0.1,
+        hidden_ridge: float = 1.0,
+        init_scale: float = 0.01,
+        refit_every: int | None = None,
+        refit_sweeps: int = 1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            alpha=alpha,
+            term_alpha=term_alpha,
+            schedule=schedule,
+            select=select,
+            hidden_dim=hidden_dim,
+            hidden_alpha=hidden_alpha,
+            hidden_ridge=hidden_ridge,
+            init_scale=init_scale,
+            refit_every=refit_every,
+            refit_sweeps=refit_sweeps,
+            seed=seed,
+        )
 
 
 class HVarMRC(HConUCB):
@@ -63,9 +153,61 @@ class HVarMRC(HConUCB):
     Rule: as `HConUCB`, with `MaxRelatedConfidence` in place of Eq. 8.
     Symbols: as `HConUCB`.
     Differs: as `HConUCB`.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        schedule: when to ask.
+        select: what to ask.
+        hidden_dim: L, number of hidden features.
+        hidden_alpha: factor of the hidden features' width.
+        hidden_ridge: weight of the penalty `|v|^2`.
+        init_scale: standard deviation of the initial hidden features; small, but above 0.
+        refit_every: rounds between refits; None: never.
+        refit_sweeps: how often theta and v take turns in a refit.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = MaxRelatedConfidence
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
+        alpha: Alpha = 0.25,
+        term_alpha: Alpha = 0.25,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = MaxRelatedConfidence(),
+        hidden_dim: int = 5,
+        hidden_alpha: float = 0.1,
+        hidden_ridge: float = 1.0,
+        init_scale: float = 0.01,
+        refit_every: int | None = None,
+        refit_sweeps: int = 1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            alpha=alpha,
+            term_alpha=term_alpha,
+            schedule=schedule,
+            select=select,
+            hidden_dim=hidden_dim,
+            hidden_alpha=hidden_alpha,
+            hidden_ridge=hidden_ridge,
+            init_scale=init_scale,
+            refit_every=refit_every,
+            refit_sweeps=refit_sweeps,
+            seed=seed,
+        )
 
 
 class HVarLCR(HConUCB):
@@ -74,9 +216,61 @@ class HVarLCR(HConUCB):
     Rule: as `HConUCB`, with `LargestConfidenceReduction` in place of Eq. 8.
     Symbols: as `HConUCB`.
     Differs: as `HConUCB`; the interval is its key-term part, as in `VarLCR`.
+
+    Args:
+        catalogue: arms and key-terms.
+        num_users: U.
+        mix: lam, how much the arms' own rewards count against the key-terms' guidance, in (0, 1).
+        term_ridge: lam~, weight of the key-term level's penalty.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        term_alpha: factor of the key-term level's width, a number or a theory value (`Lemma3`).
+        schedule: when to ask.
+        select: what to ask.
+        hidden_dim: L, number of hidden features.
+        hidden_alpha: factor of the hidden features' width.
+        hidden_ridge: weight of the penalty `|v|^2`.
+        init_scale: standard deviation of the initial hidden features; small, but above 0.
+        refit_every: rounds between refits; None: never.
+        refit_sweeps: how often theta and v take turns in a refit.
+        seed: seed of the policy's own random draws.
     """
 
-    default_select = LargestConfidenceReduction
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        mix: float = 0.5,
+        term_ridge: float = 1.0,
+        alpha: Alpha = 0.25,
+        term_alpha: Alpha = 0.25,
+        schedule: Schedule = LogSchedule(5),
+        select: Selection = LargestConfidenceReduction(),
+        hidden_dim: int = 5,
+        hidden_alpha: float = 0.1,
+        hidden_ridge: float = 1.0,
+        init_scale: float = 0.01,
+        refit_every: int | None = None,
+        refit_sweeps: int = 1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            mix=mix,
+            term_ridge=term_ridge,
+            alpha=alpha,
+            term_alpha=term_alpha,
+            schedule=schedule,
+            select=select,
+            hidden_dim=hidden_dim,
+            hidden_alpha=hidden_alpha,
+            hidden_ridge=hidden_ridge,
+            init_scale=init_scale,
+            refit_every=refit_every,
+            refit_sweeps=refit_sweeps,
+            seed=seed,
+        )
 
 
 class HArmCon(ArmConversationMixin, HLinUCB):
@@ -85,4 +279,49 @@ class HArmCon(ArmConversationMixin, HLinUCB):
     Rule: as `HLinUCB`, asking as `ArmCon` does; an answer updates theta and v like a reward.
     Symbols: as `HLinUCB`.
     Differs: nothing known.
+
+    Args:
+        catalogue: arms, with their observed features; key-terms are not used.
+        num_users: U.
+        alpha: factor of the arm level's width, a number or a theory value (`Lemma1`).
+        ridge: weight of the penalty `|theta|^2`.
+        schedule: when to ask.
+        hidden_dim: L, number of hidden features.
+        hidden_alpha: factor of the hidden features' width.
+        hidden_ridge: weight of the penalty `|v|^2`.
+        init_scale: standard deviation of the initial hidden features; small, but above 0.
+        refit_every: rounds between refits; None: never.
+        refit_sweeps: how often theta and v take turns in a refit.
+        seed: seed of the policy's own random draws.
     """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        num_users: int,
+        *,
+        alpha: Alpha = 0.5,
+        ridge: float = 1.0,
+        schedule: Schedule = LogSchedule(5),
+        hidden_dim: int = 5,
+        hidden_alpha: float = 0.1,
+        hidden_ridge: float = 1.0,
+        init_scale: float = 0.01,
+        refit_every: int | None = None,
+        refit_sweeps: int = 1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            catalogue,
+            num_users,
+            alpha=alpha,
+            ridge=ridge,
+            schedule=schedule,
+            hidden_dim=hidden_dim,
+            hidden_alpha=hidden_alpha,
+            hidden_ridge=hidden_ridge,
+            init_scale=init_scale,
+            refit_every=refit_every,
+            refit_sweeps=refit_sweeps,
+            seed=seed,
+        )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from conbandit_torch.conversation.selection import Selection, one_hot
-from conbandit_torch.core.context import Context
-
-if TYPE_CHECKING:
-    from conbandit_torch.conversation.mixin import ConversationMixin
+from conbandit_torch.conversation.record import Asking
+from conbandit_torch.conversation.term_rules import Selection, one_hot
+from conbandit_torch.core.catalogue import Catalogue
 
 
+@dataclass(frozen=True)
 class BarycentricSpanner(Selection):
     """A key-term of a barycentric spanner, each with equal probability (ConLinUCB-BS, Wang et al. 2023).
 
@@ -29,21 +29,30 @@ class BarycentricSpanner(Selection):
             most C in absolute value.
     """
 
-    def __init__(self, approximation: float = 2.0) -> None:
-        if not 1 < approximation < float("inf"):
-            raise ValueError(f"approximation must be above 1 and finite, got {approximation}")
-        self.approximation = approximation
-        self._known: tuple[Tensor, Tensor] | None = None  # key-terms' features, and their spanner
+    approximation: float = 2.0
+    _known: WeakKeyDictionary[Catalogue, Tensor] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
 
-    def scores(self, policy: ConversationMixin, context: Context) -> Tensor:
+    def __post_init__(self) -> None:
+        if not 1 < self.approximation < float("inf"):
+            raise ValueError(f"approximation must be above 1 and finite, got {self.approximation}")
+
+    def scores(self, asking: Asking) -> Tensor:
         """[B, K] 1 for the key-term drawn, 0 for all others."""
-        terms = policy.catalogue.term_features
-        if self._known is None or self._known[0] is not terms:
-            self._known = terms, spanner(terms, self.approximation)
-        members = self._known[1]
-        asked = policy.asked[context.who]  # the counter is the user's question
-        drawn = policy.stream("term").integers(context.users, asked, 1, len(members))  # [B, 1]
-        return one_hot(members[drawn], policy.catalogue.num_terms)
+        catalogue = asking.catalogue
+        if catalogue not in self._known:
+            self._known[catalogue] = spanner(catalogue.term_features, self.approximation)
+        members = self._known[catalogue].to(asking.asked.device)
+        # The counter is the user's question.
+        drawn = asking.stream("term").integers(asking.context.users, asking.asked, 1, len(members))  # [B, 1]
+        return one_hot(members[drawn], catalogue.num_terms)
+
+    def __getstate__(self) -> dict[str, float]:
+        return {"approximation": self.approximation}
+
+    def __setstate__(self, state: dict[str, float]) -> None:
+        self.__dict__ |= state | {"_known": WeakKeyDictionary()}
 
 
 def spanner(vectors: Tensor, approximation: float = 2.0) -> Tensor:

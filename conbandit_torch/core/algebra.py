@@ -20,6 +20,11 @@ def weighted_norm(vectors: Tensor, solved: Tensor) -> Tensor:
     return sqrt_((vectors * solved).sum(-1))
 
 
+def weighted_norm_(vectors: Tensor, solved: Tensor) -> Tensor:
+    """`weighted_norm` that overwrites `solved`, which saves an array of its size."""
+    return sqrt_(solved.mul_(vectors).sum(-1))
+
+
 def quadratic(matrices: Tensor, vectors: Tensor) -> Tensor:
     """`v_k^T H_b v_k` for all symmetric matrices and all vectors: [B, D, D], [K, D] -> [B, K].
 
@@ -36,7 +41,7 @@ def quadratic(matrices: Tensor, vectors: Tensor) -> Tensor:
 
 
 def dot(rows: Tensor, vectors: Tensor) -> Tensor:
-    """Products of n rows a model with the model's vector: [B, n, D], [B, D] -> [B, n]."""
+    """Products of n rows per model with the model's vector: [B, n, D], [B, D] -> [B, n]."""
     return torch.bmm(vectors.unsqueeze(1), rows.transpose(1, 2)).squeeze_(1)
 
 

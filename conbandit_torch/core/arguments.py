@@ -68,6 +68,7 @@ def name_misspelt_arguments(cls: type) -> None:
             known = list(arguments_of(called).parameters)
             close = nearest(name, [other for other in known if other != name])
             hint = f"did you mean {close!r}?" if close else f"it has {', '.join(known)}"
+            hint = getattr(called, "not_arguments", {}).get(name, hint)
             raise TypeError(f"{called.__name__} has no argument {name!r}; {hint}") from error
 
     cls.__init__ = explained  # type: ignore[misc]

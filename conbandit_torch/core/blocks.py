@@ -14,9 +14,9 @@ EVERY_ROW = slice(None)
 BLOCK_ELEMENTS = 2**20  # work arrays hold at most about this many numbers (or one row)
 
 
-def rows_per_block(width: int) -> int:
-    """How many rows of `width` numbers to work on at once, so that work arrays stay bounded."""
-    return max(1, BLOCK_ELEMENTS // max(1, width))
+def rows_per_block(row_size: int) -> int:
+    """How many rows of `row_size` numbers to work on at once, so that work arrays stay bounded."""
+    return max(1, BLOCK_ELEMENTS // max(1, row_size))
 
 
 def look_up(table: Tensor, ids: Tensor) -> Tensor:

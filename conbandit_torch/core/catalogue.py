@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from conbandit_torch.core.blocks import EVERY_ROW, Index
+
 
 class Edges(NamedTuple):
     """Arm-key-term edges of several queries, laid end to end.
@@ -108,6 +110,19 @@ class Catalogue(nn.Module):
         """`D`, the length of an arm's feature vector."""
         return self.arm_features.shape[1]
 
+    @property
+    def all_arms(self) -> Tensor:
+        """[N] the ids of all arms."""
+        return torch.arange(self.num_arms, device=self.arm_features.device)
+
+    def arms(self, ids: Index = EVERY_ROW) -> Tensor:
+        """[n, D] features of arms."""
+        return self.arm_features[ids]
+
+    def terms(self, ids: Index = EVERY_ROW) -> Tensor:
+        """[n, D] features of key-terms."""
+        return self.term_features[ids]
+
     def restricted_to(self, columns: Tensor) -> Catalogue:
         """The same arms, key-terms and graph, with only some of the features."""
         part = copy.copy(self)
@@ -118,6 +133,62 @@ class Catalogue(nn.Module):
             for name, value in self._buffers.items()
         }
         return part
+
+    def extended(
+        self,
+        arm_features: Tensor,
+        weights: Tensor | None = None,
+        *,
+        arm_names: Sequence[str] | None = None,
+        term_names: Sequence[str] | None = None,
+    ) -> Catalogue:
+        """A catalogue with more arms at the end, and more key-terms if `weights` has columns for them.
+
+        A key-term that gains arms has another feature from then on.
+
+        Args:
+            arm_features: [n, D] the new arms'.
+            weights: [n, K'] the new arms' key-terms, K' at least K; None: they have none.
+            arm_names: n names of the new arms.
+            term_names: K' - K names of the new key-terms.
+        """
+        if arm_features.ndim != 2 or arm_features.shape[1] != self.dim:
+            raise ValueError(f"arm_features must be [n, {self.dim}], got {list(arm_features.shape)}")
+        number = len(arm_features)
+        if weights is None:
+            weights = arm_features.new_zeros(number, self.num_terms)
+        weights = torch.as_tensor(weights)
+        if weights.ndim != 2 or len(weights) != number or weights.shape[1] < self.num_terms:
+            raise ValueError(
+                f"weights must be [{number}, K'] with K' at least {self.num_terms}, got {list(weights.shape)}"
+            )
+        new = weights.to_sparse_coo().coalesce()
+        rows, terms = new.indices()
+        own = torch.arange(self.num_arms, device=terms.device).repeat_interleave(self._arm_offsets.diff())
+        edges = torch.stack((torch.cat((own, rows + self.num_arms)), torch.cat((self._arm_terms, terms))))
+        values = torch.cat((self._arm_weights, new.values().to(self._arm_weights)))
+        size = (self.num_arms + number, weights.shape[1])
+        names = tuple(f"arm {self.num_arms + i}" for i in range(number)) if arm_names is None else arm_names
+        added = size[1] - self.num_terms
+        terms_named = (
+            tuple(f"term {self.num_terms + i}" for i in range(added)) if term_names is None else term_names
+        )
+        return Catalogue(
+            torch.cat((self.arm_features, arm_features.to(self.arm_features))),
+            torch.sparse_coo_tensor(edges, values, size, check_invariants=False),
+            arm_names=(*self.arm_names, *names),
+            term_names=(*self.term_names, *terms_named),
+        )
+
+    def check_extension(self, other: Catalogue) -> None:
+        """Refuse a catalogue that does not begin with this one's arms and have its key-terms."""
+        number = self.num_arms
+        if other.num_arms < number or not torch.equal(other.arm_features[:number], self.arm_features):
+            raise ValueError("the catalogue does not begin with the arms that the policy knows")
+        if other.num_terms < self.num_terms:
+            raise ValueError(
+                f"the catalogue has {other.num_terms} key-terms, and the policy knows {self.num_terms}"
+            )
 
     def terms_of(self, arms: Tensor) -> Edges:
         """Key-terms and weights `w_{a,k}` of each arm in `arms` [n]."""

@@ -27,7 +27,7 @@ def expect_memory(what: str, needed: int) -> None:
 def expect_rows(name: str, tensor: Tensor, rows: int) -> None:
     """Refuse a tensor that does not hold one value for each of so many rows."""
     if tensor.shape != (rows,):
-        raise ValueError(f"{name} must be [{rows}], one value a row, got shape {list(tensor.shape)}")
+        raise ValueError(f"{name} must be [{rows}], one value per row, got shape {list(tensor.shape)}")
 
 
 def expect_tensor(

@@ -17,12 +17,16 @@ from conbandit_torch.core.catalogue import Catalogue
 
 
 class Context:
-    """Who is here and what may be shown to them. Holds nothing of the truth.
+    """Who is here, at which of their rounds, and what may be shown to them. Holds nothing of the truth.
+
+    Draws, schedules and open decisions depend on the context alone, so a user may come again before the
+    reward of an earlier round is known.
 
     Args:
         users: [B] distinct user ids.
         arms: [B, A] catalogue ids of each row's candidates.
         arm_features: [B, A, D] this round's features of the candidates; None: the catalogue's.
+        rounds: [B] how many rounds each of the users has had before this one; a number stands for all rows.
         catalogue: where features are looked up, when they are first asked for.
     """
 
@@ -32,15 +36,23 @@ class Context:
         arms: Tensor,
         arm_features: Tensor | None = None,
         *,
+        rounds: Tensor | int,
         catalogue: Catalogue | None = None,
     ) -> None:
-        for name, ids in {"users": users, "arms": arms}.items():
+        rounds = torch.as_tensor(rounds, device=users.device)
+        if rounds.ndim == 0:
+            rounds = rounds.expand(users.shape[:1])
+        for name, ids in {"users": users, "arms": arms, "rounds": rounds}.items():
             if ids.dtype != torch.int64:
                 raise ValueError(f"Context.{name} must be int64, got {ids.dtype}")
         if users.ndim != 1 or arms.ndim != 2 or len(arms) != len(users) or 0 in arms.shape:
             raise ValueError(
                 "Context needs users [B] and arms [B, A], got shapes "
                 f"{list(users.shape)} and {list(arms.shape)}"
+            )
+        if rounds.shape != users.shape or (len(rounds) and int(rounds.min()) < 0):
+            raise ValueError(
+                f"Context.rounds must be {len(users)} numbers of at least 0, got {rounds.tolist()}"
             )
         if (arm_features is None) == (catalogue is None):
             raise ValueError("Context needs either arm_features or a catalogue to look them up in")
@@ -59,20 +71,24 @@ class Context:
                 f"Context.arms must be ids from 0 to {'N' if num_arms is None else num_arms} - 1, "
                 f"got {int(arms.min())} to {int(arms.max())}"
             )
-        self._fill(users, arms, arm_features, catalogue, None)
+        self._fill(users, arms, arm_features, catalogue, users, rounds)
         self.largest_user, self.largest_arm = int(users.max()), int(arms.max())
 
     @classmethod
-    def trusted(cls, users: Tensor, arms: Tensor, catalogue: Catalogue, span: slice | None = None) -> Context:
+    def trusted(
+        cls, users: Tensor, arms: Tensor, rounds: Tensor, catalogue: Catalogue, who: Index | None = None
+    ) -> Context:
         """A context from an environment, whose ids need no check (a check would wait for the GPU).
 
         Args:
             users: [B] distinct user ids.
             arms: [B, A] catalogue ids.
+            rounds: [B] rounds that the users have had.
             catalogue: where features are looked up.
-            span: the users as a range, if they are one.
+            who: the users' rows of per-user state, where these are a range, or where users are split over
+                processes; None: the ids.
         """
-        return cls.__new__(cls)._fill(users, arms, None, catalogue, span)
+        return cls.__new__(cls)._fill(users, arms, None, catalogue, users if who is None else who, rounds)
 
     def _fill(
         self,
@@ -80,13 +96,15 @@ class Context:
         arms: Tensor,
         arm_features: Tensor | None,
         catalogue: Catalogue | None,
-        span: slice | None,
+        who: Index,
+        rounds: Tensor,
     ) -> Context:
-        self.users = users  # [B]
+        self.users = users  # [B] ids among all users, by which random numbers are drawn
         self.arms = arms  # [B, A]
+        self.rounds = rounds  # [B] rounds that the users have had before this one
+        self.who = who  # index of the users into per-user state: a slice where they are a range
         self._given = arm_features
         self._catalogue = catalogue
-        self._span = span
         self.largest_user = self.largest_arm = -1  # known only of contexts that were checked
         return self
 
@@ -106,46 +124,60 @@ class Context:
         assert self._catalogue is not None  # the constructor's promise, for the type checker
         return look_up(self._catalogue.arm_features, self.arms)
 
-    @property
-    def who(self) -> Index:
-        """Index of this context's users into per-user state: a slice where they are a range."""
-        return self.users if self._span is None else self._span
-
     def take(self, rows: Index) -> Context:
         """The context of some of the rows."""
         if rows is EVERY_ROW:
             return self
-        span = None
         if isinstance(rows, slice) and rows.step not in (None, 1):
             rows = torch.arange(len(self), device=self.users.device)[rows]
+        who = self.who
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(len(self))
             if stop - start == len(self):
                 return self
-            if self._span is not None:
-                span = slice(self._span.start + start, self._span.start + stop)
+            who = slice(who.start + start, who.start + stop) if isinstance(who, slice) else who[rows]
+        elif isinstance(who, slice):
+            who = rows if who.start == 0 else rows + who.start
+        else:
+            who = who[rows]
         given = None if self._given is None else self._given[rows]
-        return Context.__new__(Context)._fill(self.users[rows], self.arms[rows], given, self._catalogue, span)
+        own = self.users[rows], self.arms[rows], given, self._catalogue, who, self.rounds[rows]
+        return Context.__new__(Context)._fill(*own)
 
     def pick(self, positions: Tensor) -> Context:
-        """The context with one candidate a row, the one at `positions` [B]."""
+        """The context with one candidate per row, the one at `positions` [B]."""
         column = positions[:, None]
         given = None
         if self._given is not None:
             given = self._given.take_along_dim(column[..., None], 1)
-        arms = self.arms.gather(1, column)
-        return Context.__new__(Context)._fill(self.users, arms, given, self._catalogue, self._span)
+        return self._with_arms(self.arms.gather(1, column), given)
 
-    def blocks(self, width: int) -> Iterator[Context]:
-        """This context in runs of rows, so that work arrays of `width` numbers a row stay bounded."""
-        size = rows_per_block(width)
+    def showing(self, arms: Tensor) -> Context:
+        """The context whose only candidate in each row is the arm `arms` [B], by its id in the catalogue."""
+        if self._given is None:
+            return self._with_arms(arms[:, None], None)
+        same = self.arms == arms[:, None]  # [B, A]
+        if not bool(same.any(1).all()):
+            row = int((~same.any(1)).nonzero()[0])
+            raise ValueError(
+                f"arm {int(arms[row])} is no candidate of row {row}: only those have this round's features"
+            )
+        return self.pick(same.int().argmax(1))
+
+    def _with_arms(self, arms: Tensor, given: Tensor | None) -> Context:
+        own = self.users, arms, given, self._catalogue, self.who, self.rounds
+        return Context.__new__(Context)._fill(*own)
+
+    def blocks(self, row_size: int) -> Iterator[Context]:
+        """This context in runs of rows, so that work arrays of `row_size` numbers per row stay bounded."""
+        size = rows_per_block(row_size)
         if size >= len(self):
             yield self
             return
         for start in range(0, len(self), size):
             yield self.take(slice(start, min(start + size, len(self))))
 
-    def map(self, function: Callable[[Context], Tensor], width: int) -> Tensor:
+    def map(self, function: Callable[[Context], Tensor], row_size: int) -> Tensor:
         """`function` of every block, put together again: [B, ...]."""
-        parts = [function(block) for block in self.blocks(width)]
+        parts = [function(block) for block in self.blocks(row_size)]
         return parts[0] if len(parts) == 1 else torch.cat(parts)

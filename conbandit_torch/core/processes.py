@@ -90,5 +90,5 @@ ALONE = Processes()
 
 
 def _as_bytes(column: Tensor) -> Tensor:
-    """[n, ...] -> [n, bytes of a row]."""
+    """[n, ...] -> [n, bytes per row]."""
     return column.contiguous().reshape(len(column), column.shape[1:].numel()).view(torch.uint8)

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from torch import Tensor
 
-from conbandit_torch.core.blocks import EVERY_ROW, Index
+from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.questions import Question
+from conbandit_torch.core.questions import Answer, Question
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Rewards that came in, of one round of their users: this one, or an earlier one where they are late.
+
+    Attributes:
+        context: the context that was decided in, of the rows whose rewards these are.
+        arm: [B] positions of the arms that were shown then.
+        reward: [B] what they earned.
+    """
+
+    context: Context
+    arm: Tensor
+    reward: Tensor
+
+    def __post_init__(self) -> None:
+        expect_rows("Feedback.arm", self.arm, len(self.context))
+        expect_rows("Feedback.reward", self.reward, len(self.context))
 
 
 @dataclass(frozen=True)
@@ -17,15 +36,14 @@ class Outcome:
     """What came of showing one arm to every row.
 
     Attributes:
-        reward: [B] feedback.
+        feedback: the rewards that came in now: usually this round's, of all rows. A replayed log has those of
+            the rows that matched; where rewards are late, these are of earlier rounds.
         regret: [B] expected loss against the best candidate; for metrics, never for the policy. None where
             nobody knows it.
-        rows: rows whose reward was really seen: all, except when replaying a log.
     """
 
-    reward: Tensor
+    feedback: list[Feedback]
     regret: Tensor | None
-    rows: Index = field(default_factory=lambda: EVERY_ROW)
 
 
 class Logged(NamedTuple):
@@ -45,7 +63,7 @@ class Round:
     """One round, complete enough to be written down and played again."""
 
     context: Context
-    dialogue: list[tuple[Question, Tensor]]
+    dialogue: list[tuple[Question, Answer]]
     arm: Tensor  # [B] positions among the candidates
     outcome: Outcome
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import ALONE, Processes
-from conbandit_torch.core.questions import Question
+from conbandit_torch.core.questions import Answer, Question
 from conbandit_torch.core.rounds import Logged, Outcome
 
 
@@ -47,8 +47,8 @@ class Environment(nn.Module, ABC):
         """Who is here and which arms they may be shown."""
 
     @abstractmethod
-    def answer(self, context: Context, question: Question) -> Tensor:
-        """[Q] answers to the question."""
+    def answer(self, context: Context, question: Question) -> Answer:
+        """The answers to the question."""
 
     @abstractmethod
     def pull(self, context: Context, arm: Tensor) -> Outcome:

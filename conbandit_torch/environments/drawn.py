@@ -13,7 +13,8 @@ from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Outcome
-from conbandit_torch.environments.simulated import Feedback, Simulated
+from conbandit_torch.environments.delays import Delay, Late
+from conbandit_torch.environments.simulated import FeedbackKind, Simulated
 
 
 class Drawn(Simulated):
@@ -28,7 +29,9 @@ class Drawn(Simulated):
         users_per_round: how many users come each round, drawn without replacement; None: all.
         hidden: how many features policies do not see.
         split_seed: seed of the draw of those features.
-        seed: seed of visitors, pools and noise.
+        delay: how many rounds after a decision its reward comes; None: in the same round. Regret is known at
+            once.
+        seed: seed of visitors, pools, noise and delays.
     """
 
     step: Tensor  # [] rounds of the environment
@@ -40,10 +43,11 @@ class Drawn(Simulated):
         *,
         pool: int,
         noise: float,
-        feedback: Feedback,
+        feedback: FeedbackKind,
         users_per_round: int | None,
         hidden: int,
         split_seed: int,
+        delay: Delay | None = None,
         seed: int,
     ) -> None:
         super().__init__(catalogue, theta, feedback, hidden, split_seed)
@@ -57,6 +61,8 @@ class Drawn(Simulated):
             )
         self.pool, self.noise, self.users_per_round, self.seed = pool, noise, users_per_round, seed
         self.all_users = self.num_users  # of all processes
+        if delay is not None:
+            self.late = Late(delay, self.catalogue, pool, seed)
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
         # By purpose: everyone's rounds [U] from which on it was drawn, and the draws [rounds ahead, U, ...].
         self._drawn_ahead: dict[str, tuple[Tensor, Tensor]] = {}
@@ -66,8 +72,8 @@ class Drawn(Simulated):
         if self.users_per_round is None:
             return None
         stream = Stream(self.seed, "visitors")
-        drawn = stream.subsets(self.step[None], 0, self.users_per_round, self.all_users)[0] - self.first_user
-        return drawn[(drawn >= 0) & (drawn < self.num_users)]
+        drawn = stream.subsets(self.step[None], 0, self.users_per_round, self.all_users)[0]
+        return drawn[(drawn >= self.first_user) & (drawn < self.first_user + self.num_users)]
 
     def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B, A] distinct arms."""
@@ -80,6 +86,11 @@ class Drawn(Simulated):
     def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B] eps~, or a uniform draw."""
         return self._ahead("term noise", self._draw_noise, 64, users, rounds)
+
+    def side_noise(self, users: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """[B] each: noise of both sides of a comparison."""
+        first, second = (Stream(self.seed, f"{side} noise") for side in ("first", "second"))
+        return self._draw_noise(first, users, numbers), self._draw_noise(second, users, numbers)
 
     def split(self, processes: Processes) -> None:
         """Keep this process's share of the users."""
@@ -101,7 +112,7 @@ class Drawn(Simulated):
         self,
         purpose: str,
         draw: Callable[[Stream, Tensor, Tensor], Tensor],
-        width: int,
+        row_size: int,
         users: Tensor,
         rounds: Tensor,
     ) -> Tensor:
@@ -110,7 +121,7 @@ class Drawn(Simulated):
         A draw depends on its counters alone, so drawing ahead changes nothing but the time it takes. (On a
         GPU looking whether these rounds were drawn would wait for it, and drawing is cheap there.)
         """
-        stream = Stream(self.seed, purpose, self.first_user)
+        stream = Stream(self.seed, purpose)
         if users is not self._everyone or rounds.device.type != "cpu":
             return draw(stream, users, rounds)
         if purpose in self._drawn_ahead:
@@ -118,7 +129,7 @@ class Drawn(Simulated):
             ahead = int(rounds[0]) - int(start[0])
             if 0 <= ahead < len(drawn) and torch.equal(rounds, start + ahead):
                 return drawn[ahead]
-        number = min(64, rows_per_block(width * len(users)))
+        number = min(64, rows_per_block(row_size * len(users)))
         every = rounds + torch.arange(number)[:, None]  # [rounds ahead, U]
         fresh: Tensor = draw(stream, users.repeat(number), every.flatten()).unflatten(0, every.shape)
         self._drawn_ahead[purpose] = rounds.clone(), fresh

@@ -7,8 +7,9 @@ from pathlib import Path
 import torch
 
 from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
-from conbandit_torch.environments.simulated import Feedback
+from conbandit_torch.environments.simulated import FeedbackKind
 
 
 class Ratings(Drawn):
@@ -29,6 +30,7 @@ class Ratings(Drawn):
         feedback: "linear" or "binary".
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see.
+        delay: how many rounds after a decision its reward comes; None: in the same round.
         cache: folder of what was prepared before; None: the usual one (see `prepare`).
         data_seed: seed of what `prepare` draws.
         seed: seed of everything else (visitors, pools, noise, which features are hidden).
@@ -43,9 +45,10 @@ class Ratings(Drawn):
         ridge: float = 1.0,
         pool: int = 50,
         noise: float = 0.1,
-        feedback: Feedback = "linear",
+        feedback: FeedbackKind = "linear",
         users_per_round: int | None = None,
         hidden: int = 0,
+        delay: Delay | None = None,
         cache: str | Path | None = None,
         data_seed: int = 0,
         seed: int = 0,
@@ -64,6 +67,7 @@ class Ratings(Drawn):
             feedback=feedback,
             users_per_round=users_per_round,
             hidden=hidden,
+            delay=delay,
             split_seed=seed,
             seed=seed,
         )

@@ -90,15 +90,15 @@ class Recorded(Simulated):
 
     def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B, A] as recorded."""
-        return self.get_buffer("_pools")[users + self.first_user, rounds]
+        return self.get_buffer("_pools")[users, rounds]
 
     def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B] as recorded."""
-        return self.get_buffer("_arm_noise")[users + self.first_user, rounds]
+        return self.get_buffer("_arm_noise")[users, rounds]
 
     def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B] as recorded."""
-        return self.get_buffer("_key_term_noise")[users + self.first_user, rounds]
+        return self.get_buffer("_key_term_noise")[users, rounds]
 
     def _read(self) -> dict[str, np.ndarray]:
         """The arrays, after every check of the schema."""

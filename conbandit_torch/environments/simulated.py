@@ -9,17 +9,18 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.algebra import dot
-from conbandit_torch.core.blocks import Index, add_at, look_up
+from conbandit_torch.core.blocks import add_at, look_up
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
-from conbandit_torch.core.questions import Question
+from conbandit_torch.core.questions import About, Answer, Arms, Question
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.core.rounds import Outcome
+from conbandit_torch.core.rounds import Feedback, Outcome
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.environments.delays import Late
 
-Feedback = Literal["linear", "binary"]
+FeedbackKind = Literal["linear", "binary"]
 
 
 class Simulated(Environment):
@@ -46,13 +47,14 @@ class Simulated(Environment):
 
     theta: Tensor  # [U, D]
     rounds: Tensor  # [U] rounds that each user has finished
+    answered: Tensor  # [U] questions that each user was asked
     _everyone: Tensor  # [U] all ids
 
     def __init__(
         self,
         catalogue: Catalogue,
         theta: Tensor,
-        feedback: Feedback = "linear",
+        feedback: FeedbackKind = "linear",
         hidden: int = 0,
         split_seed: int = 0,
     ) -> None:
@@ -71,6 +73,8 @@ class Simulated(Environment):
             self.catalogue = catalogue.restricted_to(order.argsort()[hidden:].sort().values)
         self.register_buffer("theta", theta, persistent=False)
         self.register_buffer("rounds", torch.zeros(len(theta), dtype=torch.int64))
+        self.register_buffer("answered", torch.zeros_like(self.rounds))
+        self.late: Late | None = None  # rewards under way, if they come late
         everyone = torch.arange(len(theta))
         self.register_buffer("_everyone", everyone, persistent=False)
 
@@ -90,47 +94,70 @@ class Simulated(Environment):
         """[B] who is here this round; None: everyone."""
         return None
 
+    def side_noise(self, users: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """[B] each: noise of the first and of the second side in the users' `numbers`-th question, from 0."""
+        raise NotImplementedError(f"{type(self).__name__} has no noise for comparisons")
+
     def split(self, processes: Processes) -> None:
         """Keep this process's share of the users."""
         if self.num_users < processes.size:
             raise ValueError(f"{self.num_users} users cannot be split over {processes.size} processes")
         own = processes.share_of(self.num_users)
         self.processes, self.first_user, self.num_users = processes, own.start, own.stop - own.start
-        self.theta, self.rounds = self.theta[own].clone(), self.rounds[own].clone()
-        self._everyone = self._everyone[: self.num_users]
+        for name in ("theta", "rounds", "answered", "_everyone"):
+            setattr(self, name, self.get_buffer(name)[own].clone())
 
     def reset(self) -> None:
         """Back to the first round of every user."""
         self.rounds.zero_()
+        self.answered.zero_()
+        if self.late is not None:
+            self.late.reset()
 
     def observe(self) -> Context:
         """Who is here and which arms they may be shown; the same until `pull` ends the round."""
         users = self.visitors()
         if users is None:
             arms = self.pools(self._everyone, self.rounds)
-            return Context.trusted(self._everyone, arms, self.catalogue, slice(0, self.num_users))
-        return Context.trusted(users, self.pools(users, self.rounds[users]), self.catalogue)
+            everyone = slice(0, self.num_users)
+            return Context.trusted(self._everyone, arms, self.rounds.clone(), self.catalogue, everyone)
+        who = users - self.first_user if self.first_user else users
+        rounds = self.rounds[who]
+        return Context.trusted(users, self.pools(users, rounds), rounds, self.catalogue, who)
 
-    def answer(self, context: Context, question: Question) -> Tensor:
-        """[Q] answers, with this round's noise."""
-        asked = context.take(question.rows)
-        expect_rows("question", question.about, len(asked))
-        rounds = self.rounds[asked.who]
-        if question.positions is not None:
-            mean = self.arm_mean(asked.pick(question.positions)).squeeze(1)
-            return self._respond(mean, self.arm_noise(asked.users, rounds))
-        assert question.terms is not None  # a Question's promise, for the type checker
-        mean = self._term_mean(asked.who, question.terms)
-        return self._respond(mean, self.term_noise(asked.users, rounds))
+    def clock(self, context: Context) -> Tensor:
+        """[B] which of the users' rounds noise is drawn for."""
+        return context.rounds
+
+    def answer(self, context: Context, question: Question) -> Answer:
+        """Answers with this round's noise; a comparison has noise of its own on both sides."""
+        asked = question.check(context, self._world)
+        sides = question.about.sides()
+        means = [self.mean(asked, side) for side in sides]  # [Q] each
+        if len(sides) == 2:
+            noises = self.side_noise(asked.users, self.answered[asked.who])
+            first, second = (self._respond(*both) for both in zip(means, noises, strict=True))
+            value = (first > second).to(first) + 0.5 * (first == second)
+        else:
+            noise = self.arm_noise if isinstance(sides[0], Arms) else self.term_noise
+            value = self._respond(means[0], noise(asked.users, self.clock(asked)))
+        add_at(self.answered, asked.who, 1)
+        return Answer(value)
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
         expect_rows("arm", arm, len(context))
         means = self.arm_mean(context)  # [B, A]
         mean = means.gather(1, arm[:, None]).squeeze(1)
-        noise = self.arm_noise(context.users, self.rounds[context.who])
+        reward = self._respond(mean, self.arm_noise(context.users, self.clock(context)))
         add_at(self.rounds, context.who, 1)
-        return Outcome(self._respond(mean, noise), regret=means.amax(1) - mean)  # Eq. 1
+        return Outcome(self.feedback_of(context, arm, reward), regret=means.amax(1) - mean)  # Eq. 1
+
+    def feedback_of(self, context: Context, arm: Tensor, reward: Tensor) -> list[Feedback]:
+        """What comes in now: the rewards of this round, or earlier ones where rewards are late."""
+        if self.late is None:
+            return [Feedback(context, arm, reward)]
+        return self.late.send(context, arm, reward, self.processes)
 
     def expected(self, context: Context) -> Tensor | None:
         """[B, A] what rewards are drawn around."""
@@ -146,21 +173,22 @@ class Simulated(Environment):
                 raise ValueError("with hidden features, a context's features are the catalogue's")
             return dot(look_up(self._world.arm_features, block.arms), self.theta[block.who])
 
-        width = context.arms.shape[1] * self.theta.shape[1]
-        return self._clip(context.map(block_mean, width))
+        return self._clip(context.map(block_mean, context.arms.shape[1] * self.theta.shape[1]))
 
     def preferences(self) -> Tensor | None:
         """[U, D] theta, unless some features are hidden: those a policy may learn in any rotation."""
         return None if self.hidden else self.theta
 
-    def _term_mean(self, who: Index, terms: Tensor) -> Tensor:
-        """[Q] `sum_a p_{a,k} E[r_a]` (Eq. 4), over all arms of the key-term."""
-        theta = self.theta[who]
+    def mean(self, context: Context, about: About) -> Tensor:
+        """[Q] `sum_a w_a E[r_a]` of what each row is asked about (Eq. 4)."""
+        if context.has_own_features and isinstance(about, Arms):  # this round's own
+            return self.arm_mean(context.showing(about.of)).squeeze(1)
+        theta = self.theta[context.who]
         if self.feedback == "linear":  # the average of linear means is linear in the average
-            return (self._world.term_features[terms] * theta).sum(1)
-        edges = self._world.arms_of(terms)
+            return (about.features(self._world) * theta).sum(1)
+        edges = about.edges(self._world)
         means = (self._world.arm_features[edges.target] * theta[edges.owner]).sum(1)  # [E]
-        total = theta.new_zeros(len(terms))
+        total = theta.new_zeros(len(about))
         return total.index_add_(0, edges.owner, edges.weight * self._clip(means))
 
     def _clip(self, mean: Tensor) -> Tensor:

@@ -8,8 +8,9 @@ from torch import Tensor
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.randomness import Stream
+from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
-from conbandit_torch.environments.simulated import Feedback
+from conbandit_torch.environments.simulated import FeedbackKind
 
 
 class Synthetic(Drawn):
@@ -34,6 +35,7 @@ class Synthetic(Drawn):
         normalise: scale arms' features and users' preferences to length 1.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see.
+        delay: how many rounds after a decision its reward comes; None: in the same round.
         data_seed: seed of arms, key-terms and users; None: `seed`.
         seed: seed of everything else (visitors, pools, noise).
     """
@@ -49,10 +51,11 @@ class Synthetic(Drawn):
         max_terms: int = 5,
         spread: float = 0.1,
         noise: float = 0.1,
-        feedback: Feedback = "linear",
+        feedback: FeedbackKind = "linear",
         normalise: bool = False,
         users_per_round: int | None = None,
         hidden: int = 0,
+        delay: Delay | None = None,
         data_seed: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -96,6 +99,7 @@ class Synthetic(Drawn):
             feedback=feedback,
             users_per_round=users_per_round,
             hidden=hidden,
+            delay=delay,
             split_seed=data_seed,
             seed=seed,
         )

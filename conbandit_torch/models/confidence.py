@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -27,6 +28,7 @@ Alpha = float | Confidence
 """Factor of a confidence width: a number, or one of the theory's values."""
 
 
+@dataclass(frozen=True)
 class Lemma1(Confidence):
     """`alpha_t` of Lemma 1, for the arm level.
 
@@ -41,8 +43,11 @@ class Lemma1(Confidence):
         printed: take the lemma as printed.
     """
 
-    def __init__(self, sigma: float = 0.05, printed: bool = False) -> None:
-        self.sigma, self.printed = probability(sigma), printed
+    sigma: float = 0.05
+    printed: bool = False
+
+    def __post_init__(self) -> None:
+        probability(self.sigma)
 
     def __call__(self, model: RidgeRegression, who: Index) -> Tensor:
         """The factor of each of the models `who`: [B]."""
@@ -50,6 +55,7 @@ class Lemma1(Confidence):
         return alpha if self.printed else alpha / math.sqrt(model.weight)
 
 
+@dataclass(frozen=True)
 class Lemma3(Confidence):
     """`alpha~_t` of Lemma 3, for the key-term level.
 
@@ -63,8 +69,12 @@ class Lemma3(Confidence):
         sigma: probability with which the interval may fail, in (0, 1).
     """
 
-    def __init__(self, norm_bound: float, sigma: float = 0.05) -> None:
-        self.norm_bound, self.sigma = positive("norm_bound", norm_bound), probability(sigma)
+    norm_bound: float
+    sigma: float = 0.05
+
+    def __post_init__(self) -> None:
+        positive("norm_bound", self.norm_bound)
+        probability(self.sigma)
 
     def __call__(self, model: RidgeRegression, who: Index) -> Tensor:
         """The factor of each of the models `who`: [B]."""
@@ -85,3 +95,10 @@ def positive(name: str, value: float) -> float:
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"{name} must be above 0 and finite, got {value}")
     return value
+
+
+def check_alpha(name: str, alpha: Alpha) -> Alpha:
+    """`alpha`, if it can be the factor of a width; errors call it `name`."""
+    if not isinstance(alpha, Confidence) and not 0 <= alpha < float("inf"):
+        raise ValueError(f"{name} must be a number of at least 0 or a Confidence, got {alpha}")
+    return alpha

@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.linalg import vecdot
 
-from conbandit_torch.core.algebra import dot, runs_of_like_size, shrink_root_, sqrt_
-from conbandit_torch.core.blocks import EVERY_ROW, Index, rows_of
+from conbandit_torch.core.algebra import dot, runs_of_like_size, shrink_root_, weighted_norm_
+from conbandit_torch.core.blocks import EVERY_ROW, Index, rows_of, rows_per_block
+from conbandit_torch.core.processes import Processes
+from conbandit_torch.core.rows import Per, Rows
 
 
 class NumericsError(ArithmeticError):
@@ -28,14 +30,14 @@ def ridge_prior(name: str, ridge: float, dim: int, like: Tensor) -> tuple[Tensor
     return prior, inverse
 
 
-class RidgeRegression(nn.Module):
-    """Many ridge regressions, one per user, as one batch.
+class RidgeRegression(Rows):
+    """Many ridge regressions, one per user (or per arm), as one batch.
 
     Rule:
         M = ridge I + weight sum x x^T,  b = weight sum y x,
         theta = M^-1 (b + ridge centre).
 
-    The inverse is kept by the Sherman-Morrison formula, one rank-one step an observation, and `M^-1 b` by
+    The inverse is kept by the Sherman-Morrison formula, one rank-one step per observation, and `M^-1 b` by
     the step that belongs to it, which corrects it by the error of its own prediction; solving for it would
     cost float32 all digits once a user has seen the same few arms thousands of times. Rounding errors of
     those steps add up, so after every `refresh_every` observations of a model its inverse is computed anew
@@ -45,12 +47,15 @@ class RidgeRegression(nn.Module):
 
     Args:
         num_models: U, how many regressions.
-        dim: D, length of a feature vector.
+        dim: D, length of a feature vector; may be 0.
         ridge: weight of the penalty `|theta - centre|^2`, above 0.
         weight: weight of every observation, above 0.
         refresh_every: observations of a model between exact inverses.
         root: whether to keep a root of M^-1 as well, so that drawing from N(0, M^-1) takes time D^2, not D^3.
         like: a tensor whose dtype and device the state takes.
+        per: what a model belongs to, "user" or "arm".
+        one: what one of the models belongs to, for errors: a model, an arm.
+        ridge_name: what the user calls the ridge, for errors.
     """
 
     gram: Tensor  # [U, D, D] M
@@ -71,24 +76,50 @@ class RidgeRegression(nn.Module):
         refresh_every: int = 500,
         root: bool = False,
         like: Tensor | None = None,
+        per: Per = "user",
+        one: str = "model",
+        ridge_name: str = "ridge",
     ) -> None:
-        super().__init__()
-        for name, size in {"num_models": num_models, "dim": dim, "refresh_every": refresh_every}.items():
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+        for name, size, least in (
+            ("num_models", num_models, 1),
+            ("dim", dim, 0),
+            ("refresh_every", refresh_every, 1),
+        ):
+            if size < least:
+                raise ValueError(f"{name} must be at least {least}, got {size}")
+        super().__init__(num_models)
+        self.dim, self.refresh_every, self.per = dim, refresh_every, per
+        self.one, self.ridge_name = one, ridge_name
+        like = torch.empty(0) if like is None else like
+        gram, inverse = ridge_prior(ridge_name, ridge, dim, like)
+        self.register_rows("gram", gram)
+        self.register_rows("inverse", inverse)
+        if root:
+            self.register_rows("root", inverse.sqrt())  # of a diagonal matrix
+        else:
+            self.register_buffer("root", None)
+        self.register_rows("moment", like.new_zeros(dim))
+        self.register_rows("solution", like.new_zeros(dim))
+        self.register_rows("log_det", like.new_zeros(()))
+        self.register_rows("count", torch.zeros((), dtype=torch.int64, device=like.device))
+        self.set_prior(ridge, weight)
+
+    def set_prior(self, ridge: float, weight: float = 1.0) -> None:
+        """Take another ridge and another weight of observations, before the first of them.
+
+        So a conversation can weigh the regression of a base that knows nothing of it.
+        """
         if not (weight > 0 and math.isfinite(weight)):
             raise ValueError(f"weight must be above 0 and finite, got {weight}")
-        self.dim, self.ridge, self.weight, self.refresh_every = dim, ridge, weight, refresh_every
-        like = torch.empty(0) if like is None else like
-        gram, inverse = ridge_prior("ridge", ridge, dim, like)
-        self.register_buffer("gram", gram.repeat(num_models, 1, 1))
-        self.register_buffer("inverse", inverse.repeat(num_models, 1, 1))
-        self.register_buffer("root", inverse.sqrt().repeat(num_models, 1, 1) if root else None)
-        self.register_buffer("moment", like.new_zeros(num_models, dim))
-        self.register_buffer("solution", like.new_zeros(num_models, dim))
-        self.register_buffer("log_det", like.new_zeros(num_models))
-        self.register_buffer("count", torch.zeros_like(self.log_det, dtype=torch.int64))
-        self._calls_until_due = 0  # no model can be due for a refresh before that many updates
+        if bool(self.count.any()):
+            raise ValueError("set_prior comes before the first observation")
+        gram, inverse = ridge_prior(self.ridge_name, ridge, self.dim, self.gram)
+        self.ridge, self.weight = ridge, weight
+        self.set_initial("gram", gram)
+        self.set_initial("inverse", inverse)
+        if self.root is not None:
+            self.set_initial("root", inverse.sqrt())
+        self.reset_rows(EVERY_ROW)
 
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
@@ -99,24 +130,65 @@ class RidgeRegression(nn.Module):
         return rows.squeeze(1)
 
     def solve(self, who: Index, vectors: Tensor) -> Tensor:
-        """`M^-1 v` for n vectors a model: [B, n, D] -> [B, n, D]."""
+        """`M^-1 v` for n vectors per model: [B, n, D] -> [B, n, D]."""
         # M^-1 is symmetric; rows times matrix is several times as fast as matrix times columns.
         return torch.bmm(vectors, self.inverse[who])
 
     def norm(self, who: Index, vectors: Tensor) -> Tensor:
-        """`|v|_{M^-1}` of n vectors a model: [B, n, D] -> [B, n]."""
-        return sqrt_(self.solve(who, vectors).mul_(vectors).sum(-1))
+        """`|v|_{M^-1}` of n vectors per model: [B, n, D] -> [B, n]."""
+        return weighted_norm_(vectors, self.solve(who, vectors))
 
     def deviation(self, who: Index, normal: Tensor) -> Tensor:
-        """A draw of N(0, M^-1) a model, from standard normal numbers: [B, D] -> [B, D]."""
+        """A draw of N(0, M^-1) per model, from standard normal numbers: [B, D] -> [B, D]."""
         # M^-1 = W W^T is the covariance of W z.
         root = self._factor(self.inverse, who) if self.root is None else self.root[who]
         return dot(root, normal.to(root)).to(self.moment)
 
-    def update(self, who: Index, features: Tensor, targets: Tensor) -> None:
-        """One observation (features [B, D], targets [B]) for each of the distinct models `who`."""
-        if features.shape[1:] != (self.dim,):
-            raise ValueError(f"features must be [B, {self.dim}], got {list(features.shape)}")
+    def top(self, who: Index) -> Tensor:
+        """[B] a bound on the largest eigenvalue of M^-1: the smaller of two norms of it."""
+        inverse = self.inverse[who]
+        sums = inverse.abs().sum(2).amax(1) if self.dim else inverse.new_zeros(len(inverse))
+        return sums.minimum(torch.linalg.matrix_norm(inverse))
+
+    def update(self, ids: Index, features: Tensor, targets: Tensor, weight: Tensor | None = None) -> None:
+        """One observation (features [B, D], targets [B]) each for the models `ids` [B].
+
+        Args:
+            ids: which models; one that stands there several times has several observations, in that order.
+            features: [B, D] x.
+            targets: [B] y.
+            weight: [B] the observations' own weights, beside that of the regression; None: 1.
+        """
+        number = len(ids) if isinstance(ids, Tensor) else len(range(len(self.count))[ids])
+        for name, given, shape in (
+            ("features", features, (number, self.dim)),
+            ("targets", targets, (number,)),
+            ("weight", weight, (number,)),
+        ):
+            if given is not None and given.shape != shape:
+                raise ValueError(f"{name} must be {list(shape)}, got {list(given.shape)}")
+        if weight is not None:
+            if bool((~((weight >= 0) & weight.isfinite())).any()):
+                raise ValueError("weight must hold finite numbers of at least 0")
+            root = weight.sqrt()
+            features, targets = features * root[:, None], targets * root
+        waves = _waves(ids)
+        if len(waves) > max(self.dim, 1):  # one exact inverse takes about as long as that many steps
+            assert isinstance(ids, Tensor)  # a slice has no repeats, for the type checker
+            often = torch.bincount(ids, minlength=self.num_rows)[ids] > max(self.dim, 1)  # [B]
+            own, x = ids[often], features[often]
+            outer = x[:, :, None] * x[:, None]  # [n, D, D]
+            self._check_gain(own, outer.diagonal(dim1=1, dim2=2).sum(1) + 1, x)  # or else too large
+            self.add(own, outer, x * targets[often, None])
+            self.refresh(own.unique())
+            self.update(ids[~often], features[~often], targets[~often])
+            return
+        for rows in waves:
+            who = ids if rows is EVERY_ROW else rows_of(ids, rows)  # type: ignore[arg-type]
+            self._step(who, rows_of(features, rows), rows_of(targets, rows))
+
+    def _step(self, who: Index, features: Tensor, targets: Tensor) -> None:
+        """One observation each for distinct models."""
         everyone = self._is_everyone(who)
         if everyone:
             who = EVERY_ROW
@@ -152,7 +224,7 @@ class RidgeRegression(nn.Module):
     def rebuild(self, ids: Tensor, table: Tensor, rows: Tensor, targets: Tensor) -> None:
         """Add a whole history: observation e is of model ids[e], with features table[rows[e]] [E].
 
-        One matrix product a model, so that a long history is fast; inverses are computed anew.
+        One matrix product per model, so that a long history is fast; inverses are computed anew.
         """
         order = ids.argsort(stable=True)
         models, counts = ids[order].unique_consecutive(return_counts=True)
@@ -164,23 +236,45 @@ class RidgeRegression(nn.Module):
             inside = column < own[:, None]  # [m, T]
             entry = order[torch.where(inside, starts[part][:, None] + column, 0)]  # [m, T]
             x = table[rows[entry]] * inside[..., None]  # [m, T, D]
-            self.gram[models[part]] += self.weight * torch.bmm(x.transpose(1, 2), x)
-            self.moment[models[part]] += self.weight * dot(x.transpose(1, 2), targets[entry])
-        self.count[models] += counts
-        self._calls_until_due = 0
+            sums = torch.bmm(x.transpose(1, 2), x), dot(x.transpose(1, 2), targets[entry])
+            self.add(models[part], *sums, own)
         self.refresh(models)
 
-    def reset(self, who: Tensor) -> None:
-        """Forget everything that the models `who` [n] have seen."""
-        self.gram[who], self.inverse[who] = ridge_prior("ridge", self.ridge, self.dim, self.gram)
-        if self.root is not None:
-            self.root[who] = self.inverse[who].sqrt()  # of a diagonal matrix
-        for state in (self.moment, self.solution, self.log_det, self.count):
-            state[who] = 0
+    def add(self, ids: Tensor, gram: Tensor, moment: Tensor, count: Tensor | None = None) -> None:
+        """Add sums of observations to models that may repeat; `refresh` when all is in.
+
+        Args:
+            ids: [E] which models.
+            gram: [E, D, D] sums of x x^T.
+            moment: [E, D] sums of y x.
+            count: [E] of how many observations; None: of one each.
+        """
+        self.gram.index_add_(0, ids, gram, alpha=self.weight)
+        self.moment.index_add_(0, ids, moment, alpha=self.weight)
+        self.count.index_add_(0, ids, torch.ones_like(ids) if count is None else count)
+        self._calls_until_due = 0
+
+    def pool(self, ids: Tensor, processes: Processes) -> None:
+        """Sum the models [n] over processes, each of which has seen a part. `refresh` then."""
+        if processes.size > 1:
+            prior = self.get_buffer("_initial_gram")
+            self.gram[ids] = prior + processes.sum(self.gram[ids] - prior)
+            self.moment[ids] = processes.sum(self.moment[ids])
+            self.count[ids] = processes.sum(self.count[ids])
+
+    def reset_rows(self, rows: Index) -> None:
+        """Forget everything that the models have seen."""
+        super().reset_rows(rows)
+        self._calls_until_due = 0  # no model can be due for a refresh before that many updates
+
+    def grow_rows(self, number: int) -> None:
+        """Have `number` models, the new ones at the end."""
+        super().grow_rows(number)
+        self._calls_until_due = 0
 
     def refresh(self, who: Tensor) -> None:
         """Exact inverses, and solutions, of the models `who` [n], from M and b."""
-        for block in who.split(1024):
+        for block in who.split(max(1024, rows_per_block(self.dim**2))):
             self._refresh(block)
 
     def _refresh(self, who: Tensor) -> None:
@@ -201,9 +295,9 @@ class RidgeRegression(nn.Module):
         if bool(failed.any()):
             model = int(self._ids(who)[failed.nonzero()[0]])
             raise NumericsError(
-                f"the matrix M of model {model} is not positive definite any more in {self.gram.dtype}, "
-                f"after {int(self.count[model])} observations with ridge {self.ridge}: raise the ridge, "
-                "scale the features down, or use precision 64-true"
+                f"the matrix M of {self.one} {model} is not positive definite any more in "
+                f"{self.gram.dtype}, after {int(self.count[model])} observations with {self.ridge_name} "
+                f"{self.ridge}: raise it, scale the features down, or use precision 64-true"
             )
         return factor
 
@@ -250,7 +344,7 @@ class RidgeRegression(nn.Module):
         if len(wrong):
             row = int(wrong[0])
             raise NumericsError(
-                f"model {int(self._ids(who)[row])}: an observation with features of length "
+                f"{self.one} {int(self._ids(who)[row])}: an observation with features of length "
                 f"{float(features[row].double().norm()):.3g} would change det M by a factor of "
                 f"{float(gain[row]):.3g}: numbers are too large for {gain.dtype}, or M is not positive "
                 "definite any more; scale the features, raise the ridge, or use precision 64-true"
@@ -281,3 +375,18 @@ class RidgeRegression(nn.Module):
         self._calls_until_due = 0
         if everyone:  # all counts are seen: look again only when one can have come due
             self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())
+
+
+def _waves(ids: Index) -> list[Index]:
+    """Rows of `ids` in runs without repeats: every id's first, then every id's second, and so on."""
+    if isinstance(ids, slice) or len(ids) < 2:
+        return [EVERY_ROW]
+    order = ids.argsort(stable=True)
+    ordered = ids[order]
+    again = ordered[1:] == ordered[:-1]
+    if not bool(again.any()):
+        return [EVERY_ROW]
+    place = torch.arange(len(ids), device=ids.device)
+    start = torch.cat((place.new_zeros(1), place[1:].where(~again, 0))).cummax(0).values
+    rank = torch.empty_like(place).scatter_(0, order, place - start)  # [B] how often the id came before
+    return [(rank == number).nonzero().squeeze(1) for number in range(int(rank.max()) + 1)]

@@ -2,7 +2,7 @@
 
 A checkpoint is a folder `checkpoints/<round>` with the state's tensors as a safetensors file, a format that
 can carry no code, and a manifest with the format's version, what the state came from, the file's digest and
-a checksum of its own. It is written under another name and renamed when it is complete and on the disk. The
+its own checksum. It is written under another name and renamed when it is complete and on the disk. The
 last two are kept. If users are split over processes, each process has its own file in it.
 """
 

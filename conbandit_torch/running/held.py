@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import yaml
 
 from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.core.errors import ConfigError
+from conbandit_torch.core.seals import file_digest
 from conbandit_torch.running.checkpoint import CheckpointError, list_checkpoints, read_manifest
 from conbandit_torch.running.folder import CHECKPOINTS, CONFIG, job_folders
 from conbandit_torch.running.job import finished, origin_of, write_config
 from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
-from conbandit_torch.running.plan import Experiment, without_incidentals
-from conbandit_torch.running.result import Job, JobResult, OtherFormatError
+from conbandit_torch.running.plan import Experiment, first_difference, without_incidentals
+from conbandit_torch.running.result import Job, JobResult, OtherFormatError, write_result
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ def refuse_what_differs(experiment: Experiment, folder: Path, held: Held, *, rep
         if origin is None:  # nothing is worth keeping
             continue
         origins[job] = own, origin
-        _refuse_another_config(experiment, folder, own, origin, repair)
+        _refuse_another_config(experiment, folder, own, origin, held.get(job), repair)
     _refuse_other_data(experiment, folder, origins)
     versions = {origin.version for _, origin in origins.values()} - {package_version()}
     if versions:
@@ -69,32 +71,39 @@ def refuse_what_differs(experiment: Experiment, folder: Path, held: Held, *, rep
 
 
 def _refuse_another_config(
-    experiment: Experiment, folder: Path, own: Path, origin: Origin, repair: bool
+    experiment: Experiment, folder: Path, own: Path, origin: Origin, result: JobResult | None, repair: bool
 ) -> None:
-    policy, seed = _job(own)
+    """Digests tell whether configs are equal; the file itself is read only where they are not."""
+    job = _job(own)
+    policy = job[0]
     known = policy in experiment.policies
+    same = origin.config == experiment.digest(*job) if known else origin.shared == experiment.shared_digest
     path = own / CONFIG
+    if same:
+        if known and result is not None and result.config != _file_digest(path) and repair:
+            _log.warning("%s was missing or damaged: the results prove this config, it is written anew", path)
+            write_config(experiment, own, job, origin)
+            write_result(own, replace(result, config=file_digest(path)))
+        return
     there = _read_config(path)
     if there is None:
-        if not known:
-            _log.warning("%s is missing or damaged; whose results it had cannot be told", path)
-            return
-        if origin.config != experiment.digest(policy, seed):
-            raise ConfigError(
-                f"--out {folder}: {path} is missing or damaged, so that nobody can tell whether the results "
-                f"beside it are of the same experiment; remove {own}, or name another folder"
-            )
-        if repair:
-            _log.warning("%s was missing or damaged: the results prove this config, it is written anew", path)
-            write_config(experiment, own, (policy, seed), origin)
-        return
+        raise ConfigError(
+            f"--out {folder}: {path} is missing or damaged, and the results beside it are of another config; "
+            f"remove {own}, or name another folder"
+        )
     wanted = experiment.identity(policy if known else None)
     there = {key: value for key, value in there.items() if known or key != "policies"}
-    if there != wanted:
-        raise ConfigError(
-            f"--out {folder}: holds results of another config ({path} differs in "
-            f"{_first_difference(there, wanted)}); name another folder"
-        )
+    raise ConfigError(
+        f"--out {folder}: holds results of another config ({path} differs in "
+        f"{first_difference(there, wanted)}); name another folder"
+    )
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError:
+        return ""
 
 
 def _refuse_other_data(experiment: Experiment, folder: Path, origins: dict[Job, tuple[Path, Origin]]) -> None:
@@ -136,12 +145,3 @@ def _read_config(path: Path) -> dict[str, Any] | None:
 
 def _job(own: Path) -> Job:
     return own.parent.name, int(own.name.removeprefix("seed"))
-
-
-def _first_difference(one: Any, other: Any, key: str = "") -> str:
-    """Dotted key, with both values, of the first place in which two configs differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for name in [*one, *other]:
-            if one.get(name) != other.get(name):
-                return _first_difference(one.get(name), other.get(name), f"{key}.{name}".strip("."))
-    return f"{key}: {one!r} there, {other!r} now"

@@ -136,7 +136,8 @@ def _play(
         origin=origin,
     )
     if processes.is_first:
-        result = replace(result, metrics=file_digest(folder / METRICS))
+        digests = {name: file_digest(folder / name) for name in (METRICS, CONFIG)}
+        result = replace(result, metrics=digests[METRICS], config=digests[CONFIG])
         write_result(folder, result)
         # Only now, when the result and all that it sums up are on the disk.
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -167,7 +168,13 @@ def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin)
 
 def origin_of(experiment: Experiment, job: Job, environment: Environment) -> Origin:
     """What a job's numbers come from; its environment must be new, with all users."""
-    return Origin(package_version(), KERNELS, data_digest(environment), experiment.digest(*job))
+    return Origin(
+        version=package_version(),
+        kernels=KERNELS,
+        data=data_digest(environment),
+        config=experiment.digest(*job),
+        shared=experiment.shared_digest,
+    )
 
 
 def build(

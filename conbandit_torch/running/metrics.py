@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.core.blocks import rows_of
-from conbandit_torch.core.checks import all_finite
+from conbandit_torch.core.questions import Terms
 from conbandit_torch.core.rounds import Round
+from conbandit_torch.core.screen import Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.running.record import Record
 
@@ -51,20 +51,23 @@ class Metrics(nn.Module):
 
     Args:
         environment: whose rounds are summed up.
+        screen: counts feedback that was not finite.
     """
 
-    _sums: Tensor  # [5] regret so far; regret, reward and rows since the last record; questions so far
+    # [6] regret so far; regret, arms shown, rewards and their number since the last record; questions so far
+    _sums: Tensor
     _asked: Tensor  # [K] how often each key-term was asked
     _counted: Tensor  # [] events of a log that counted, in the order of round and row
     _clicks: Tensor  # [W] clicks in each WINDOW of them; empty unless a log is replayed
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, screen: Screen) -> None:
         super().__init__()
+        self._screen = (screen,)  # in a tuple: it is no part of this module
         device = environment.catalogue.arm_features.device
         self._processes = environment.processes
         own = torch.tensor(environment.num_users, device=device)
         self.num_users = int(self._processes.sum(own))
-        self.register_buffer("_sums", torch.zeros(5, dtype=torch.float64, device=device))
+        self.register_buffer("_sums", torch.zeros(6, dtype=torch.float64, device=device))
         asked = torch.zeros(environment.catalogue.num_terms, dtype=torch.int64, device=device)
         self.register_buffer("_asked", asked)
         log = environment.logged()
@@ -75,43 +78,43 @@ class Metrics(nn.Module):
 
     def add(self, played: Round) -> None:
         """Count one round."""
-        outcome = played.outcome
-        reward = rows_of(outcome.reward, outcome.rows)
-        regret = torch.zeros_like(reward) if outcome.regret is None else rows_of(outcome.regret, outcome.rows)
-        rows = torch.ones_like(reward)
-        # A policy that was told to skip bad feedback skips it here too; on a GPU looking would wait for it.
-        if reward.device.type != "cpu" or not all_finite(reward):
-            rows = reward.isfinite().to(reward)
-            reward = reward.where(rows > 0, 0)
-        sums = torch.stack((regret, regret, reward, rows)).sum(1, dtype=torch.float64)
-        self._sums[:4].add_(sums)
+        rewards = [feedback.reward for feedback in played.outcome.feedback]
+        reward = rewards[0] if len(rewards) == 1 else torch.cat([self._sums[:0].float(), *rewards])
+        regret = played.outcome.regret
+        if regret is not None:
+            total = regret.sum(dtype=torch.float64)
+            self._sums[:2].add_(total)
+            self._sums[2].add_(len(regret))
+        self._sums[3].add_(reward.sum(dtype=torch.float64))
+        self._sums[4].add_(len(reward))
         if len(self._clicks):
             place = self._counted + torch.arange(len(reward), device=reward.device)
             self._clicks.index_add_(0, place // WINDOW, reward.double())
             self._counted += len(reward)
         for question, _ in played.dialogue:
-            self._sums[4] += len(question)
-            if question.terms is not None:
-                self._asked += torch.bincount(question.terms, minlength=len(self._asked))
+            self._sums[5] += len(question)
+            for side in question.about.sides():
+                if isinstance(side, Terms):
+                    self._asked += torch.bincount(side.of, minlength=len(self._asked))
 
     def read(self, number: int, played: Round, policy: Bandit, environment: Environment) -> Record:
         """The record of round `number`, which was `played` last."""
         off, predicted = _theta_error(policy, environment), _prediction_error(played, policy, environment)
         errors = [torch.zeros_like(self._sums[:2]) if error is None else error for error in (off, predicted)]
         sums = self._processes.sum(torch.cat((self._sums, *errors)))
-        total, regret, reward, rows, questions, distance, users, square, candidates = sums.tolist()
-        self._sums[1:4] = 0
-        rows = max(rows, 1)
+        total, regret, shown, reward, seen, questions, *errors_of = sums.tolist()
+        distance, users, square, candidates = errors_of
+        self._sums[1:5] = 0
         concentration = self._concentration()
         counted, ctr, clicked = self._click_through()
         details = policy.diagnostics(played.context) | concentration | clicked
-        if policy.bad_feedback == "skip":
-            details["feedback/skipped"] = policy.skipped
+        if self._screen[0].bad_feedback == "skip":
+            details["feedback/skipped"] = self._screen[0].skipped
         return Record(
             round=number,
             cumulative_regret=None if played.outcome.regret is None else total / self.num_users,
-            regret=None if played.outcome.regret is None else regret / rows,
-            reward=reward / rows,
+            regret=None if played.outcome.regret is None else regret / max(shown, 1),
+            reward=reward / max(seen, 1),
             theta_error=distance / users if users else None,
             prediction_error=sqrt(square / candidates) if candidates else None,
             questions=questions / self.num_users,

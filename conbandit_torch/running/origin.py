@@ -30,13 +30,15 @@ class Origin:
         version: the package's version.
         kernels: which functions did the work of a round.
         data: digest of the environment's catalogue, truth and data, for the job's seed; empty: unknown.
-        config: digest of the job's config; empty: unknown.
+        config: digest of all that the job's numbers depend on, its policy and seed included; empty: unknown.
+        shared: digest of what all policies and seeds of an experiment share; empty: unknown.
     """
 
     version: str = ""
     kernels: str = KERNELS
     data: str = ""
     config: str = ""
+    shared: str = ""
 
     def refuse_other_data(self, now: Origin, where: Path) -> None:
         """Refuse to go on with other data than these."""

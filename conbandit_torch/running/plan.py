@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -10,7 +11,7 @@ import yaml
 from conbandit_torch.core.seals import text_digest
 
 if TYPE_CHECKING:  # results are read without torch
-    from conbandit_torch.bandits.base import BadFeedback
+    from conbandit_torch.core.screen import BadFeedback
     from conbandit_torch.running.processes import Precision
 
 _INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails")
@@ -56,7 +57,8 @@ class Experiment:
 
     def dump(self, policy: str | None = None, seed: int | None = None) -> str:
         """YAML that runs the experiment, or one policy with one seed, again."""
-        config = {key: value for key, value in vars(self).items() if key != "source"}
+        names = (one.name for one in fields(self) if one.name != "source")
+        config = {name: getattr(self, name) for name in names}
         if not self.callbacks:  # results of versions without this key stay those of the same config
             del config["callbacks"]
         if policy is not None:
@@ -72,9 +74,18 @@ class Experiment:
             del config["policies"]
         return without_incidentals(config)
 
+    @cached_property
+    def shared_digest(self) -> str:
+        """A digest of what all policies and seeds share."""
+        return text_digest(yaml.safe_dump(self.identity()))
+
+    @cached_property
+    def _policy_digests(self) -> dict[str, str]:
+        return {policy: text_digest(yaml.safe_dump(self.identity(policy))) for policy in self.policies}
+
     def digest(self, policy: str, seed: int) -> str:
         """A digest of all that a job's numbers depend on."""
-        return text_digest(yaml.safe_dump(self.identity(policy) | {"seeds": [seed]}))
+        return text_digest(f"{self._policy_digests[policy]} {seed}")
 
     def hparams(self, policy: str, seed: int) -> dict[str, Any]:
         """The policy's arguments, flat; `-` for those that only other policies have.
@@ -89,6 +100,15 @@ class Experiment:
 def without_incidentals(config: dict[str, Any]) -> dict[str, Any]:
     """A job's config without what its numbers do not depend on, and without its seeds."""
     return {key: value for key, value in config.items() if key not in _INCIDENTAL}
+
+
+def first_difference(one: Any, other: Any, key: str = "") -> str:
+    """Dotted key, with both values, of the first place in which two configs differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in [*one, *other]:
+            if one.get(name) != other.get(name):
+                return first_difference(one.get(name), other.get(name), f"{key}.{name}".strip("."))
+    return f"{key}: {one!r} there, {other!r} now"
 
 
 def _flat(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:

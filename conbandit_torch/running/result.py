@@ -54,6 +54,7 @@ class JobResult:
         fingerprint: digest of the policy's final state.
         replayed: what replay of a log gave; None: no log was replayed.
         metrics: digest of the job's `metrics.csv`.
+        config: digest of its `config.yaml`.
         origin: what the numbers came from.
     """
 
@@ -66,6 +67,7 @@ class JobResult:
     fingerprint: str = ""
     replayed: Replayed | None = None
     metrics: str = ""
+    config: str = ""
     origin: Origin = field(default_factory=Origin)
 
     @property

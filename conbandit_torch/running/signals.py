@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as requests to stop in good order."""
+"""SIGINT and SIGTERM as requests to stop after the current round."""
 
 from __future__ import annotations
 

@@ -1,25 +1,78 @@
 """The decisions of published implementations, repeated exactly."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 
-from conbandit_torch import ArmCon, ConUCB, LinUCB, LogSchedule, Recorded, VarLCR, play_round
+from conbandit_torch import (
+    ArmCon,
+    ConLinUCB,
+    ConLinUCBBS,
+    ConLinUCBMCR,
+    ConLinUCBUCB,
+    ConUCB,
+    LinUCB,
+    LogSchedule,
+    Recorded,
+    Schedule,
+    Selection,
+    UpperConfidenceTerm,
+    VarLCR,
+    play_round,
+)
 from tests.conftest import GOLDEN
 
+
+class Tenths(Schedule):
+    """`b(t) = int(0.1 (t - 1))`, as released with ConLinUCB."""
+
+    def total(self, rounds):
+        return 0.1 * (rounds - 1).double()
+
+
+@dataclass(frozen=True)
+class Given(Selection):
+    """Asks what was asked: `terms` [U, b(T)], by the user's question."""
+
+    terms: torch.Tensor
+
+    def scores(self, asking):
+        drawn = self.terms[asking.context.users, asking.asked]
+        return torch.nn.functional.one_hot(drawn, asking.catalogue.num_terms).double()
+
+
+def recorded_draws():
+    with np.load(GOLDEN / "conlinucb_trace.npz") as trace:
+        return Given(torch.from_numpy(trace["spanner"][trace["spanner_draws"]]))
+
+
+TWO_LEVELS = {"mix": 0.5, "term_ridge": 1.0, "alpha": 0.25, "term_alpha": 0.25}
+ONE_LEVEL = {"ridge": 0.15, "alpha": 0.1, "schedule": Tenths()}
+UCB = {"ridge": 0.2, "alpha": 0.1, "schedule": Tenths(), "select": UpperConfidenceTerm(0.1)}
 PUBLISHED = {
-    "LinUCB": lambda *args: LinUCB(*args, ridge=1.0, alpha=0.5),
-    "Arm-Con": lambda *args: ArmCon(*args, ridge=1.0, alpha=0.5),
-    "ConUCB": lambda *args: ConUCB(*args, mix=0.5, term_ridge=1.0, alpha=0.25, term_alpha=0.25),
-    "Var-LCR": lambda *args: VarLCR(*args, mix=0.5, term_ridge=1.0, alpha=0.25, term_alpha=0.25),
+    ("conucb", "LinUCB"): lambda *args: LinUCB(*args, ridge=1.0, alpha=0.5),
+    ("conucb", "Arm-Con"): lambda *args: ArmCon(*args, ridge=1.0, alpha=0.5),
+    ("conucb", "ConUCB"): lambda *args: ConUCB(*args, **TWO_LEVELS),
+    ("conucb", "Var-LCR"): lambda *args: VarLCR(*args, **TWO_LEVELS),
+    ("conlinucb", "LinUCB"): lambda *args: LinUCB(*args, ridge=1.2, alpha=0.5),
+    ("conlinucb", "ConLinUCB-MCR"): lambda *args: ConLinUCBMCR(*args, **ONE_LEVEL),
+    ("conlinucb", "ConLinUCB-UCB"): lambda *args: ConLinUCBUCB(*args, **UCB),
+    ("conlinucb", "ConLinUCB-BS"): lambda *args: ConLinUCBBS(*args, select=recorded_draws(), **ONE_LEVEL),
+    ("conlinucb", "ConLinUCB-Eq8"): lambda *args: ConLinUCB(*args, **ONE_LEVEL),
 }
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_every_recorded_decision_is_repeated(name):
-    environment = Recorded(GOLDEN / "conucb_trace.npz")
-    policy = PUBLISHED[name](environment.catalogue, environment.num_users)
-    recorded = environment.decisions(name)
+def recorded(trace):
+    return Recorded(GOLDEN / f"{trace}_trace.npz")
+
+
+@pytest.mark.parametrize(("trace", "name"), PUBLISHED, ids=" ".join)
+def test_every_recorded_decision_is_repeated(trace, name):
+    environment = recorded(trace)
+    policy = PUBLISHED[trace, name](environment.catalogue, environment.num_users)
+    published = environment.decisions(name)
     arms, asked, regret, theta_error, questions = [], [], [], [], []
     for _ in range(environment.length):
         played = play_round(policy, environment)
@@ -27,22 +80,24 @@ def test_every_recorded_decision_is_repeated(name):
         regret.append(played.outcome.regret)
         theta_error.append((policy.coefficients() - environment.preferences()).norm(dim=1))
         questions.append(len(played.dialogue))
-        for question, _ in played.dialogue:
-            if question.terms is not None:
-                asked.append(question.terms)
-            else:
-                asked.append(played.context.arms.gather(1, question.positions[:, None]).squeeze(1))
-    np.testing.assert_array_equal(torch.stack(arms, 1), recorded.arms)
-    np.testing.assert_allclose(torch.stack(regret, 1), recorded.regret, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(torch.stack(theta_error, 1), recorded.theta_error, rtol=0, atol=1e-9)
+        asked += [question.about.of for question, _ in played.dialogue]
+    np.testing.assert_array_equal(torch.stack(arms, 1), published.arms)
+    np.testing.assert_allclose(torch.stack(regret, 1), published.regret, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(torch.stack(theta_error, 1), published.theta_error, rtol=0, atol=1e-9)
     if name == "LinUCB":
-        assert recorded.asked is None and not asked
+        assert published.asked is None and not asked
     else:
-        np.testing.assert_array_equal(torch.stack(asked, 1), recorded.asked)
+        np.testing.assert_array_equal(torch.stack(asked, 1), published.asked)
         assert questions == environment.budget.tolist()
 
 
-def test_log_schedule_gives_the_recorded_budget():
-    budget = Recorded(GOLDEN / "conucb_trace.npz").budget
-    total = LogSchedule(5).total(torch.arange(1, len(budget) + 1))
+@pytest.mark.parametrize("trace", ["conucb", "conlinucb"])
+def test_every_recorded_policy_is_repeated(trace):
+    assert {*recorded(trace).recorded_policies} == {name for file, name in PUBLISHED if file == trace}
+
+
+@pytest.mark.parametrize(("trace", "schedule"), [("conucb", LogSchedule(5)), ("conlinucb", Tenths())])
+def test_the_schedule_gives_the_recorded_budget(trace, schedule):
+    budget = recorded(trace).budget
+    total = schedule.total(torch.arange(1, len(budget) + 1))
     assert torch.equal(total.long(), budget.cumsum(0))

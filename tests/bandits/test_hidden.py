@@ -12,12 +12,14 @@ from conbandit_torch import (
     Catalogue,
     Context,
     ConUCB,
+    ConversationMixin,
     HArmCon,
     HConUCB,
     HLinUCB,
     HVarLCR,
     LinUCB,
     NoConversation,
+    Terms,
     VarLCR,
     play_round,
 )
@@ -33,16 +35,18 @@ def test_every_recorded_decision_of_hlinucb_is_repeated():
     policy = HLinUCB(
         catalogue, 5, hidden_dim=2, ridge=ridge, hidden_ridge=ridge, alpha=alpha, hidden_alpha=hidden_alpha
     )
-    policy.hidden.copy_(torch.from_numpy(trace["V0"]))
-    chosen = []
+    policy.representation.hidden.copy_(torch.from_numpy(trace["V0"]))
+    chosen, rounds = [], np.zeros(5, dtype=int)
     for user, pool, noise in zip(trace["users"], trace["pools"], trace["arm_noise"], strict=True):
-        context = Context(torch.tensor([user]), torch.from_numpy(pool)[None], catalogue=catalogue)
+        arms, number = torch.from_numpy(pool)[None], int(rounds[user])
+        context = Context(torch.tensor([user]), arms, rounds=number, catalogue=catalogue)
         arm = policy.choose(context)
         chosen.append(int(pool[arm]))
         policy.update(context, arm, torch.tensor([trace["reward_mean"][chosen[-1], user] + noise]))
+        rounds[user] += 1
     assert len(chosen) == 1500
     np.testing.assert_array_equal(chosen, trace["arms"])
-    np.testing.assert_allclose(policy.hidden, trace["V_final"], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(policy.representation.hidden, trace["V_final"], rtol=0, atol=1e-9)
     np.testing.assert_allclose(policy.coefficients(), trace["theta_final"], rtol=0, atol=1e-9)
 
 
@@ -67,9 +71,10 @@ def test_hconucb_without_conversation_is_hlinucb_at_the_arm_levels_values():
     silent = HConUCB(
         worlds[0].catalogue, 4, hidden_dim=2, mix=0.3, alpha=0.4, term_alpha=0.0, schedule=NoConversation()
     )
-    plain = HLinUCB(worlds[1].catalogue, 4, hidden_dim=2, ridge=0.7, weight=0.3, alpha=0.3 * 0.4)
+    plain = HLinUCB(worlds[1].catalogue, 4, hidden_dim=2, alpha=0.4)
+    plain.arm_model.set_prior(ridge=0.7, weight=0.3)
     assert decisions(silent, worlds[0], 60) == decisions(plain, worlds[1], 60)
-    torch.testing.assert_close(silent.hidden, plain.hidden, **ALGEBRA)
+    torch.testing.assert_close(silent.representation.hidden, plain.representation.hidden, **ALGEBRA)
 
 
 def test_key_term_features_follow_the_hidden_features():
@@ -77,25 +82,25 @@ def test_key_term_features_follow_the_hidden_features():
     policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
     decisions(policy, world, 10)
     P = torch.from_numpy(weights(world.catalogue))
-    phi = torch.cat((world.catalogue.arm_features, policy.hidden), 1)
-    torch.testing.assert_close(policy.term_features(), (P / P.sum(0)).T @ phi, **ALGEBRA)
+    phi = torch.cat((world.catalogue.arm_features, policy.representation.hidden), 1)
+    torch.testing.assert_close(policy.representation.terms(), (P / P.sum(0)).T @ phi, **ALGEBRA)
 
 
 def test_only_arms_of_the_key_term_or_shown_are_touched():
-    """Inverses are computed, and features changed, for those arms and no others."""
+    """Inverses are computed, and features changed, for those arms and no others, and once each."""
     world = hidden_world(arms=60)
     policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
     solved = []
-    original = policy.hidden_model.solve
-    policy.hidden_model.solve = lambda arms: (solved.append(set(arms.tolist())), original(arms))[1]
+    original = policy.representation.model.refresh
+    policy.representation.model.refresh = lambda arms: (solved.append(sorted(arms.tolist())), original(arms))
     for _ in range(10):
         solved.clear()
-        before = policy.hidden.clone()
+        before = policy.representation.hidden.clone()
         played = play_round(policy, world)
-        expected = [set(world.catalogue.arms_of(q.terms).target.tolist()) for q, _ in played.dialogue]
+        expected = [set(q.about.edges(world.catalogue).target.tolist()) for q, _ in played.dialogue]
         expected.append(set(played.arm_ids.tolist()))
-        assert solved == expected
-        moved = (policy.hidden != before).any(1).nonzero().flatten().tolist()
+        assert solved == [sorted(arms) for arms in expected]
+        moved = (policy.representation.hidden != before).any(1).nonzero().flatten().tolist()
         assert set(moved) <= set().union(*expected)
 
 
@@ -111,12 +116,12 @@ def test_theta_steps_never_increase_their_objectives():
     for model, name in ((policy.arm_model, "arm"), (policy.term_model, "term")):
 
         def update(who, features, targets, model=model, name=name, original=model.update):
-            ids = torch.arange(4)[who]
+            ids, level = torch.arange(4)[who], ("arm", "term").index(name)
             fed[name] += list(zip(ids.tolist(), features.clone(), targets.clone(), strict=True))
-            before = policy.answer_theta(everyone) if name == "term" else policy.theta(everyone)
-            centre = None if name == "term" else policy.centre(everyone)
+            before = policy.thetas(everyone)[level]
+            centre = None if name == "term" else policy.thetas(everyone)[1]
             original(who, features, targets)
-            after = policy.answer_theta(everyone) if name == "term" else policy.theta(everyone)
+            after = policy.thetas(everyone)[level]
             for user in ids.tolist():
 
                 def objective(theta, user=user):
@@ -152,12 +157,12 @@ def test_v_step_never_increases_the_error_when_many_answers_on_one_key_term_arri
     term = torch.zeros(users, dtype=torch.int64)
 
     def objective():
-        error = (policy.term_features()[term] * theta).sum(1) - answer
-        return float(error.square().sum() + 0.1 * policy.hidden.square().sum())
+        error = (policy.representation.terms()[term] * theta).sum(1) - answer
+        return float(error.square().sum() + 0.1 * policy.representation.hidden.square().sum())
 
     before = objective()
-    residual = answer - (policy.term_features(term) * theta).sum(1)
-    policy._learn_hidden(policy._collect_terms, term, theta, residual)
+    residual = answer - (policy.representation.terms(term) * theta).sum(1)
+    policy.representation.learn(Terms(term), theta, residual)
     assert objective() < before
 
 
@@ -166,13 +171,13 @@ def test_hidden_features_minimise_what_their_arms_were_told():
     world = hidden_world(arms=60)
     policy = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
     decisions(policy, world, 3)
-    sums = policy.hidden_model.sums
-    seen = (sums != policy.hidden_model.ridge * torch.eye(2, 3)).flatten(1).any(1)
+    C, d = policy.representation.model.gram, policy.representation.model.moment
+    seen = (C != policy.representation.model.ridge * torch.eye(2)).flatten(1).any(1) | (d != 0).any(1)
     assert 5 < int(seen.sum()) < len(seen)
-    solved = torch.linalg.solve(sums[:, :, :2], sums[:, :, 2])
-    torch.testing.assert_close(policy.hidden[seen], solved[seen], **ALGEBRA)
-    fresh = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1).hidden
-    torch.testing.assert_close(policy.hidden[~seen], fresh[~seen], **EXACT)
+    solved = torch.linalg.solve(C, d)
+    torch.testing.assert_close(policy.representation.hidden[seen], solved[seen], **ALGEBRA)
+    fresh = HConUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1).representation.hidden
+    torch.testing.assert_close(policy.representation.hidden[~seen], fresh[~seen], **EXACT)
 
 
 # The split.
@@ -199,9 +204,9 @@ def test_the_last_change_is_that_of_the_last_step():
     world = hidden_world()
     policy = HLinUCB(world.catalogue, 4, hidden_dim=2, init_scale=0.1)
     decisions(policy, world, 5)
-    before = policy.hidden.clone()
+    before = policy.representation.hidden.clone()
     played = play_round(policy, world)  # one step: nobody is asked
-    expected = (policy.hidden - before).norm()
+    expected = (policy.representation.hidden - before).norm()
     assert expected > 0
     torch.testing.assert_close(policy.diagnostics(played.context)["hidden/last_change"], expected, **ALGEBRA)
 
@@ -209,7 +214,7 @@ def test_the_last_change_is_that_of_the_last_step():
 def test_hidden_diagnostics_are_logged():
     world = hidden_world()
     policy = HConUCB(world.catalogue, 4, hidden_dim=2, refit_every=3)
-    before = policy.hidden.clone()
+    before = policy.representation.hidden.clone()
     decisions(policy, world, 2)
     played = play_round(policy, world)
     details = policy.diagnostics(played.context)
@@ -224,11 +229,17 @@ def test_hidden_diagnostics_are_logged():
     assert not torch.equal(details["hidden/features"], before)
     expected = torch.stack(
         [
-            torch.stack([(t @ torch.linalg.inv(policy.hidden_model.sums[a, :, :2]) @ t).sqrt() for a in arms])
+            torch.stack(
+                [(t @ torch.linalg.inv(policy.representation.model.gram[a]) @ t).sqrt() for a in arms]
+            )
             for t, arms in zip(policy.coefficients()[:, 3:], played.context.arms, strict=True)
         ]
     )
     torch.testing.assert_close(details["width/hidden"], expected.mean(), **ALGEBRA)
+
+
+class BareHidden(ConversationMixin, HLinUCB):
+    pass
 
 
 @pytest.mark.parametrize(
@@ -245,7 +256,6 @@ def test_hidden_diagnostics_are_logged():
         (lambda c: HLinUCB(c, 4, hidden_alpha=-0.1), "hidden_alpha must be a number of at least 0, got -0.1"),
         (lambda c: HLinUCB(c, 4, hidden_ridge=0.0), "hidden_ridge must be above 0"),
         (lambda c: HLinUCB(c, 4).refit(), "there is no log to refit from: build the policy with refit_every"),
-        (lambda c: HConUCB(c, 4, ridge=1.0), "ridge must not be given"),
         (lambda c: small_world(hidden=6), "hidden must be from 0 to 5, below the number of features, got 6"),
         (
             lambda c: small_world(hidden=-1),
@@ -256,6 +266,12 @@ def test_hidden_diagnostics_are_logged():
 def test_values_out_of_range_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(hidden_world().catalogue)
+
+
+def test_a_ridge_of_the_arms_level_is_no_argument_where_mix_sets_it():
+    for policy in (HConUCB, BareHidden):
+        with pytest.raises(TypeError, match=f"{policy.__name__} has no argument 'ridge'.*ridge is 1 - mix"):
+            policy(hidden_world().catalogue, 4, ridge=1.0)
 
 
 def test_candidates_show_the_hidden_features_after_any_copy_or_conversion():
@@ -273,18 +289,17 @@ def test_candidates_show_the_hidden_features_after_any_copy_or_conversion():
     for copied in copies:
         for assign in (False, True):
             one = copied(policy)
-            one.hidden.fill_(7.0)
-            assert (one.features(world.observe())[..., -2:] == 7).all()
+            one.representation.hidden.fill_(7.0)
+            assert (one.representation.of(world.observe())[..., -2:] == 7).all()
             one.load_state_dict(saved, assign=assign)
-            torch.testing.assert_close(
-                one.features(world.observe())[..., -2:], one.hidden[world.observe().arms]
-            )
-            assert not (one.hidden == 7).any()
+            shown = one.representation.of(world.observe())[..., -2:]
+            torch.testing.assert_close(shown, one.representation.hidden[world.observe().arms])
+            assert not (one.representation.hidden == 7).any()
 
 
 def test_hidden_features_of_another_number_of_arms_are_not_loaded():
     world = hidden_world()
     policy = HLinUCB(world.catalogue, world.num_users, hidden_dim=2)
-    saved = policy.state_dict() | {"_extra_state": torch.zeros(1, 2)}
+    saved = policy.state_dict() | {"representation._extra_state": torch.zeros(1, 2)}
     with pytest.raises(RuntimeError, match=r"hidden features must be \[\d+, 2\], got \[1, 2\]"):
         policy.load_state_dict(saved)

@@ -13,7 +13,7 @@ from conbandit_torch import (
     ConversationMixin,
     Lemma1,
     LinUCB,
-    OneLevel,
+    OneLevelMixin,
     Random,
     play_round,
 )
@@ -55,16 +55,14 @@ def many_samples(policy, user, users=2000, rounds=10):
     dim = policy.catalogue.dim
     many = type(policy)(policy.catalogue, users, scale=policy.scale, seed=11)
     if isinstance(policy, ConThompson):
-        many.estimator = policy.estimator
+        many.term_alpha = policy.term_alpha
     for name, value in policy.state_dict().items():
-        if name != "skipped":
-            many.get_buffer(name).copy_(value[user].expand(users, *value.shape[1:]))
+        many.get_buffer(name).copy_(value[user].expand(users, *value.shape[1:]))
     # A candidate that is a unit vector has a coordinate of theta' as its score.
     units = torch.eye(dim, dtype=torch.float64).expand(users, dim, dim)
-    context = Context(torch.arange(users), torch.zeros(users, dim, dtype=torch.int64), units)
     drawn = []
     for t in range(rounds):
-        many.rounds.fill_(t)
+        context = Context(torch.arange(users), torch.zeros(users, dim, dtype=torch.int64), units, rounds=t)
         drawn.append(many.scores(context) - many.predict(context))
     return torch.cat(drawn)
 
@@ -102,14 +100,19 @@ def test_a_round_asked_twice_meets_the_same_sample_and_the_next_another():
         context = world.observe()
         first = policy.scores(context)
         torch.testing.assert_close(policy.scores(context), first, **EXACT)
-        policy.rounds += 1
-        assert not torch.isclose(policy.scores(context), first).any()
+        later = Context(context.users, context.arms, rounds=context.rounds + 1, catalogue=world.catalogue)
+        assert not torch.isclose(policy.scores(later), first).any()
 
 
 def test_samples_of_the_two_levels_and_of_users_are_unrelated():
     policy, world = played(ConThompson, rounds=0)
     context = world.observe()
-    draws = [policy.deviation(purpose, policy.arm_model, context) for purpose in ("theta", "term theta")]
+    asked = []
+    original = policy.stream
+    policy.stream = lambda purpose: (asked.append(purpose), original(purpose))[1]
+    policy.preference(context)
+    assert asked == ["theta", "term theta"]
+    draws = [original(purpose).normal(context.users, context.rounds, 6) for purpose in asked]
     assert len(torch.cat(draws).flatten().unique()) == 2 * 7 * 6
 
 
@@ -134,10 +137,15 @@ def test_thompson_sampling_takes_a_theory_value_per_user():
     torch.testing.assert_close(theory, factor[:, None] * plain, **ALGEBRA)
 
 
+class OneLevelThompson(OneLevelMixin, LinThompson):
+    pass
+
+
 def test_with_one_level_no_centre_is_sampled():
-    policy, world = played(ConThompson, estimator=OneLevel(), ridge=0.8, scale=0.3)
+    policy, world = played(OneLevelThompson, ridge=0.8, scale=0.3)
     context = world.observe()
-    sample = 0.3 * policy.deviation("theta", policy.arm_model, context)
+    normal = policy.stream("theta").normal(context.users, context.rounds, 6)
+    sample = 0.3 * policy.arm_model.deviation(context.who, normal)
     expected = policy.predict(context) + (context.arm_features * sample[:, None]).sum(2)
     torch.testing.assert_close(policy.scores(context), expected, **ALGEBRA)
     assert int(policy.asked.min()) > 0
@@ -174,7 +182,7 @@ def test_blocks_change_nothing(policy_class, monkeypatch):
     whole = decisions(policy_class(world.catalogue, 7), world)
     monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 180)  # three rows of 9 candidates with 6 features
     policy = policy_class(twin.catalogue, 7)
-    assert len(list(twin.observe().blocks(policy.width(twin.observe())))) >= 3
+    assert len(list(twin.observe().blocks(policy.row_size(twin.observe())))) >= 3
     assert decisions(policy, twin) == whole
 
 
@@ -194,8 +202,10 @@ def test_samples_have_the_right_spread_in_float32():
     policy.stream = lambda purpose: (
         units
     )  # user i draws the unit vector i, and so shows column i of the factor
-    context = Context(torch.arange(20), torch.zeros(20, 1, dtype=torch.int64), catalogue=policy.catalogue)
-    factor = policy.deviation("theta", policy.arm_model, context).double().T
+    arms = torch.zeros(20, 1, dtype=torch.int64)
+    context = Context(torch.arange(20), arms, rounds=0, catalogue=policy.catalogue)
+    policy.scale = 1.0
+    factor = (policy.preference(context) - policy.theta(everyone)).double().T
     torch.testing.assert_close(factor @ factor.T, M.inverse(), rtol=0, atol=1.0)
 
 
@@ -211,7 +221,8 @@ def test_epsilon_greedy_explores_epsilon_of_the_time_and_uniformly():
         others_shown += int((arm != best).sum())
         shift = (arm - best) % candidates  # 0 is the greedy arm; the others must be equally frequent
         explored += torch.bincount(shift, minlength=candidates)
-        reward = world.pull(context, arm).reward
+        (feedback,) = world.pull(context, arm).feedback
+        reward = feedback.reward
         policy.update(context, arm, reward)
         greedy.update(context, arm, reward)  # the same data, so the same opinion
     assert others_shown / 1e4 == pytest.approx(epsilon * (1 - 1 / candidates), abs=0.025)
@@ -250,8 +261,6 @@ def test_a_coarse_level_that_fits_saves_regret():
 REFUSED = {
     "scale must be a number of at least 0": (LinThompson, {"scale": -1.0}),
     "term_scale must be a number of at least 0": (ConThompson, {"term_scale": float("nan")}),
-    "term_alpha must not be given.*term_scale": (ConThompson, {"term_alpha": 0.3}),
-    "ridge must not be given": (ConThompson, {"ridge": 0.3}),
     r"epsilon must be in \[0, 1\], got 1.5": (EpsilonGreedy, {"epsilon": 1.5}),
     "coarse_dim must be from 1 to the 6 features, got 7": (CoFineUCB, {"coarse_dim": 7}),
     "coarse_dim must be from 1 to the 6 features, got 0": (CoFineUCB, {"coarse_dim": 0}),
@@ -270,3 +279,19 @@ def test_bad_argument_is_refused(message):
     policy, arguments = REFUSED[message]
     with pytest.raises(ValueError, match=message):
         policy(small_world().catalogue, 7, **arguments)
+
+
+UNKNOWN = {
+    "ConThompson has no argument 'term_alpha'; did you mean 'term_scale'": (ConThompson, "term_alpha"),
+    "ConThompson has no argument 'ridge'; with two levels": (ConThompson, "ridge"),
+    "BareThompson has no argument 'ridge'; with two levels": (BareThompson, "ridge"),
+    "ConCoFineUCB has no argument 'ridge'": (ConCoFineUCB, "ridge"),
+    "Greedy has no argument 'alpha'": (Greedy, "alpha"),
+}
+
+
+@pytest.mark.parametrize("message", UNKNOWN)
+def test_an_argument_of_another_policy_is_no_argument(message):
+    policy, name = UNKNOWN[message]
+    with pytest.raises(TypeError, match=message):
+        policy(small_world().catalogue, 7, **{name: 0.3})

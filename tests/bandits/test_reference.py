@@ -10,6 +10,7 @@ import conbandit_torch
 from conbandit_torch import (
     ArmCon,
     ArmConversationMixin,
+    Arms,
     Bandit,
     BarycentricSpanner,
     CoFineUCB,
@@ -23,13 +24,16 @@ from conbandit_torch import (
     ConversationMixin,
     EpsilonGreedy,
     Greedy,
+    KeyTermMixin,
     LinearBandit,
     LinearSchedule,
     LinThompson,
     LinUCB,
     LogSchedule,
+    OneLevelMixin,
     Random,
     Schedule,
+    Terms,
     VarLCR,
     VarMRC,
     VarRS,
@@ -111,6 +115,8 @@ POLICIES = {
     "VarMRC": two_levels(VarMRC, "max_related_confidence"),
     "VarLCR": two_levels(VarLCR, "largest_confidence_reduction"),
     "ConLinUCB": one_level(ConLinUCB, "optimal"),
+    "OneLevelMixin": one_level(OneLevelMixin, "optimal"),
+    "KeyTermMixin": one_level(KeyTermMixin, "optimal"),
     "ConLinUCB-MCR": one_level(ConLinUCBMCR, "max_confidence_radius"),
     "ConLinUCB-UCB": one_level(ConLinUCBUCB, "upper_confidence"),
     "ConLinUCB-BS": one_level(ConLinUCBBS, "random"),
@@ -184,13 +190,13 @@ def test_policy_equals_reference(name, schedule, present):
     waves = set()
     for _ in range({None: 25, 1: 90, 4: 40}[present]):
         played = play_round(policy, environment)
-        users, arms = played.context.users, played.context.arms
+        users = played.context.users
         for user, arm in zip(users.tolist(), played.arm_ids.tolist(), strict=True):
             shown[user].append(arm)
         for question, _ in played.dialogue:
             rows = torch.arange(len(users))[question.rows]
-            things = question.terms if case.kind == "terms" else arms[rows, question.positions]
-            for user, thing in zip(users[rows].tolist(), things.tolist(), strict=True):
+            assert isinstance(question.about, Terms if case.kind == "terms" else Arms)
+            for user, thing in zip(users[rows].tolist(), question.about.of.tolist(), strict=True):
                 asked[user].append(thing)
             waves.add(len(rows) == len(users))
     if present == 4 and case.kind != "plain":
@@ -198,7 +204,7 @@ def test_policy_equals_reference(name, schedule, present):
     for user in range(6):
         world = OneUser(environment, policy, user)
         reference = case.make(world, policy, weights(environment.catalogue))
-        rounds = int(policy.rounds[user])
+        rounds = int(environment.rounds[user])
         assert rounds > 5
         expected_shown, expected_asked, thetas = linear.play(case.kind, reference, world, rounds, b)
         assert shown[user] == [int(a) for a in expected_shown]

@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from conbandit_torch import (
+    Arms,
     Context,
     ConUCB,
     HArmCon,
     HConUCB,
     HLinUCB,
+    Terms,
     play_round,
 )
 from conbandit_torch.core import blocks
@@ -43,13 +45,14 @@ def test_refit_of_hlinucb_decreases_the_training_objective_sweep_by_sweep():
     world = hidden_world(noise=0.3)
     policy = HLinUCB(world.catalogue, 4, hidden_dim=2, refit_every=10**6, ridge=0.5, hidden_ridge=0.4)
     decisions(policy, world, 40)
-    users, arms, rewards = policy.rewards.entries()
+    ((users, about, rewards),) = policy.log.entries()
+    arms = about.of
 
     def objective():
         theta = policy.coefficients()
-        phi = torch.cat((world.catalogue.arm_features, policy.hidden), 1)
+        phi = torch.cat((world.catalogue.arm_features, policy.representation.hidden), 1)
         error = (phi[arms] * theta[users]).sum(1) - rewards
-        seen = policy.hidden[arms.unique()]
+        seen = policy.representation.hidden[arms.unique()]
         return float(error.square().sum() + 0.5 * theta.square().sum() + 0.4 * seen.square().sum())
 
     values = []
@@ -66,7 +69,7 @@ def test_a_policy_with_a_log_is_saved_and_continues_exactly(policy_class):
     policy = policy_class(world.catalogue, 4, hidden_dim=2, refit_every=7)
     decisions(policy, world, 17)
     state = copy.deepcopy(policy.state_dict())
-    assert len(state["rewards.users"]) == policy.rewards.length >= 34
+    assert len(state["log.users"]) == policy.log.length >= 34
     twin = policy_class(world.catalogue, 4, hidden_dim=2, refit_every=7)
     twin.load_state_dict(state)
     other = copy.deepcopy(world)
@@ -82,15 +85,17 @@ def test_the_log_holds_every_observation_in_order():
     for _ in range(12):
         played = play_round(policy, world)
         shown.append(played.arm_ids)
-        rewards.append(played.outcome.reward)
-        terms += [q.terms for q, _ in played.dialogue]
-        answers += [answer for _, answer in played.dialogue]
-    users, items, values = policy.rewards.entries()
+        rewards += [feedback.reward for feedback in played.outcome.feedback]
+        terms += [q.about.of for q, _ in played.dialogue]
+        answers += [answer.value for _, answer in played.dialogue]
+    ((users, about, values),) = policy.log.entries()
     assert users.tolist() == [0, 1, 2, 3] * 12
-    torch.testing.assert_close(items, torch.cat(shown), **EXACT)
+    assert isinstance(about, Arms)
+    torch.testing.assert_close(about.of, torch.cat(shown), **EXACT)
     torch.testing.assert_close(values, torch.cat(rewards), **EXACT)
-    _, items, values = policy.answers.entries()
-    torch.testing.assert_close(items, torch.cat(terms), **EXACT)
+    ((users, about, values),) = policy.answers.entries()
+    assert users.tolist() == [0, 1, 2, 3] * len(terms) and isinstance(about, Terms)
+    torch.testing.assert_close(about.of, torch.cat(terms), **EXACT)
     torch.testing.assert_close(values, torch.cat(answers), **EXACT)
 
 
@@ -100,8 +105,8 @@ def test_refit_leaves_users_and_arms_never_seen_untouched():
     policy = HConUCB(world.catalogue, 4, hidden_dim=2, refit_every=4)
     fresh = copy.deepcopy(policy)
     reset = []
-    original = policy.arm_model.reset
-    policy.arm_model.reset = lambda who: (reset.append(who.tolist()), original(who))
+    original = policy.arm_model.reset_rows
+    policy.arm_model.reset_rows = lambda who: (reset.append(who.tolist()), original(who))
     decisions(policy, world, 9)
     assert reset == [[0, 2], [0, 2]]
     for model in ("arm_model", "term_model"):
@@ -109,15 +114,18 @@ def test_refit_leaves_users_and_arms_never_seen_untouched():
             torch.testing.assert_close(
                 value[[1, 3]], getattr(fresh, model).state_dict()[name][[1, 3]], **EXACT
             )
-    unseen = (policy.hidden_model.sums == torch.eye(2, 3)).flatten(1).all(1)
+    model = policy.representation.model
+    unseen = (model.gram == torch.eye(2)).flatten(1).all(1) & (model.moment == 0).all(1)
     assert unseen.any() and not unseen.all()
-    torch.testing.assert_close(policy.hidden[unseen], fresh.hidden[unseen], **EXACT)
+    torch.testing.assert_close(
+        policy.representation.hidden[unseen], fresh.representation.hidden[unseen], **EXACT
+    )
 
 
 def test_a_refit_needs_the_catalogues_features():
     world = hidden_world()
     context = world.observe()
-    own = Context(context.users, context.arms, context.arm_features)
+    own = Context(context.users, context.arms, context.arm_features, rounds=context.rounds)
     policy = HLinUCB(world.catalogue, 4, refit_every=5)
     before = copy.deepcopy(policy.state_dict())
     with pytest.raises(ValueError, match="a refit needs the catalogue's features"):

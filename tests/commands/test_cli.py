@@ -256,7 +256,7 @@ def test_a_class_in_a_file_of_ones_own_is_found(tmp_path):
         ),
         (
             ["run", "config.yaml", "--policies.Con.init_args.ridge", "1"],
-            "policies.Con: ridge must not be given",
+            "policies.Con.init_args: ConUCB has no argument 'ridge': with two levels",
         ),
         (["run", "config.yaml", "--out", "config.yaml"], "config.yaml: "),
         (["run", "config.yaml", "--jobs", "0"], "--jobs must be at least 1, got 0"),

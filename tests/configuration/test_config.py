@@ -21,7 +21,7 @@ def test_a_config_becomes_objects(tmp_path):
     assert environment.seed == 1
     policy = build_policy(experiment, "Con", environment, seed=1)
     assert type(policy) is ConUCB and policy.seed == 1
-    assert policy.estimator.mix == 0.3 and policy.alpha == 0.25
+    assert policy.arm_model.weight == 0.3 and policy.alpha == 0.25
     assert type(policy.schedule) is LogSchedule and policy.schedule.questions == 2
 
 
@@ -79,17 +79,22 @@ def test_theory_values_come_from_yaml(tmp_path):
     environment = build_environment(experiment, 0)
     policy = build_policy(experiment, "Con", environment, 0)
     assert policy.alpha(policy.arm_model, torch.tensor([1])).shape == (1,)
-    assert policy.estimator.term_alpha.norm_bound == 2
+    assert policy.term_alpha.norm_bound == 2
 
 
 def test_one_level_comes_from_yaml(tmp_path):
-    part = {
-        "class_path": "tests.conversation.test_conversation.Conversational",
-        "init_args": {"estimator": "OneLevel", "ridge": 0.2},
-    }
+    part = {"class_path": "ConLinUCB", "init_args": {"ridge": 0.2}}
     experiment = load(write(tmp_path, changed("policies.Con", part)))
     policy = build_policy(experiment, "Con", build_environment(experiment, 0), 0)
-    assert policy.term_model is None and policy.arm_model.ridge == 0.2
+    assert len(policy.levels()) == 1 and policy.arm_model.ridge == 0.2
+
+
+def test_a_resolved_config_holds_values_wherever_a_class_has_them(tmp_path):
+    text = load(write(tmp_path, GOOD)).dump("Con", 0)
+    arguments = yaml.safe_load(text)["policies"]["Con"]["init_args"]
+    assert arguments["term_ridge"] == 1.0 and arguments["term_alpha"] == 0.25
+    assert arguments["select"]["class_path"].endswith("OptimalTerm")
+    assert [name for name, value in arguments.items() if value is None] == ["representation"]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +148,7 @@ MISTAKES = {
     ),
     "misspelt argument": (
         changed("policies.Con.init_args.alhpa", 1),
-        "policies.Con.init_args: ConUCB has no argument 'alhpa' (did you mean 'alpha'?); valid: alpha, mix, ",
+        "policies.Con.init_args: ConUCB has no argument 'alhpa' (did you mean 'alpha'?); valid: mix, term_ridge, alpha, ",
     ),
     "argument of the wrong type": (
         changed("policies.Con.init_args.mix", "half"),
@@ -226,7 +231,11 @@ MISTAKES = {
     # refused by a constructor
     "ridge for two levels": (
         changed("policies.Con.init_args.ridge", 1.0),
-        "policies.Con: ridge must not be given (got 1.0): with two levels the arm level's ridge is 1 - mix",
+        "policies.Con.init_args: ConUCB has no argument 'ridge': with two levels the arm level's ridge is 1 - mix",
+    ),
+    "an estimator, which earlier versions had": (
+        changed("policies.Con.init_args.estimator", "OneLevel"),
+        "policies.Con.init_args: ConUCB has no argument 'estimator': the class says where answers go: ConLinUCB",
     ),
     "bad number of a schedule": (
         changed("policies.Con.init_args.schedule.init_args.questions", -1),

@@ -50,7 +50,7 @@ def test_every_key_term_is_a_combination_with_coefficients_of_at_most_c(name, ap
 def test_the_rule_asks_about_the_spanner_alone_and_all_of_it():
     environment = small_world(users=40, terms=12, dim=5)
     policy = ConUCB(environment.catalogue, 40, select=BarycentricSpanner())
-    asked = torch.cat([q.terms for _ in range(25) for q, _ in play_round(policy, environment).dialogue])
+    asked = torch.cat([q.about.of for _ in range(25) for q, _ in play_round(policy, environment).dialogue])
     assert asked.unique().tolist() == spanner(environment.catalogue.term_features).tolist()
 
 
@@ -66,17 +66,17 @@ def test_questions_are_asked_while_a_key_term_is_little_known_and_no_longer(cls)
     policy = cls(environment.catalogue, 5, schedule=WhileUncertain(0.4, questions=30, per_round=2))
     for _ in range(30):
         context = environment.observe()
-        before = policy.term_radii(context).amax(1)
-        could = policy.schedule.total(policy.rounds + 1) > policy.asked
+        before = policy.asking(context).radii().amax(1)
+        could = policy.schedule.total(context.rounds + 1) > policy.asked
         question = policy.ask(context)
         asked = torch.zeros(5, dtype=torch.bool)
         if question is not None:
             asked[question.rows] = True
         assert asked.tolist() == (could & (before > 0.4)).tolist()
         play_round(policy, environment)
-        assert (policy.asked <= (2 * policy.rounds).clamp_max(30)).all()
+        assert (policy.asked <= (2 * environment.rounds).clamp_max(30)).all()
     assert 0 < policy.asked.max() <= 30
-    satisfied = policy.term_radii(environment.observe()).amax(1) <= 0.4
+    satisfied = policy.asking(environment.observe()).radii().amax(1) <= 0.4
     assert (satisfied | (policy.asked == 30)).all()
 
 
@@ -94,11 +94,13 @@ def test_a_bandit_without_a_regression_cannot_be_uncertain():
 
     environment = small_world()
     policy = Asking(environment.catalogue, environment.num_users, schedule=WhileUncertain())
-    with pytest.raises(NotImplementedError, match="Asking has no radii of key-terms: a LinearBandit has"):
+    with pytest.raises(
+        NotImplementedError, match="this policy has no radii of key-terms: a LinearBandit has"
+    ):
         play_round(policy, environment)
 
 
 def test_arguments_of_two_levels_are_refused_with_one():
     environment = small_world()
-    with pytest.raises(ValueError, match="mix must not be given: ConLinUCBMCR has OneLevel"):
+    with pytest.raises(TypeError, match="ConLinUCBMCR has no argument 'mix'"):
         ConLinUCBMCR(environment.catalogue, environment.num_users, mix=0.5)

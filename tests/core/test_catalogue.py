@@ -79,3 +79,66 @@ def test_a_numpy_array_is_copied():
     catalogue = Catalogue(features, W)
     features[:] = 0
     torch.testing.assert_close(catalogue.arm_features, X, **ALGEBRA)
+
+
+# More arms, and more key-terms.
+
+NEW_X = torch.tensor([[3.0, 1.0], [0.0, 4.0]]).double()
+NEW_W = torch.tensor([[0.0, 1.0, 1.0], [2.0, 0.0, 0.0]]).double()  # the first brings a third key-term
+
+
+def buffers(catalogue):
+    return dict(catalogue.named_buffers())
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse", "numpy"])
+def test_an_extended_catalogue_is_the_one_that_has_them_all(layout):
+    own = {"dense": NEW_W, "sparse": NEW_W.to_sparse(), "numpy": NEW_W.numpy()}[layout]
+    before = Catalogue(X, W, term_names=["rock", "jazz"])
+    grown = before.extended(NEW_X, own, arm_names=["a", "b"], term_names=["blues"])
+    whole = Catalogue(torch.cat((X, NEW_X)), torch.cat((torch.nn.functional.pad(W, (0, 1)), NEW_W)))
+    assert (grown.num_arms, grown.num_terms) == (6, 3)
+    assert grown.arm_names == ("arm 0", "arm 1", "arm 2", "arm 3", "a", "b")
+    assert grown.term_names == ("rock", "jazz", "blues")
+    assert buffers(grown).keys() == buffers(whole).keys()
+    for name, value in buffers(whole).items():
+        torch.testing.assert_close(buffers(grown)[name], value, **ALGEBRA)
+    torch.testing.assert_close(before.term_features, Catalogue(X, W).term_features, rtol=0, atol=0)
+
+
+def test_new_arms_without_key_terms_leave_those_as_they_are():
+    before = Catalogue(X, W)
+    grown = before.extended(NEW_X)
+    torch.testing.assert_close(grown.term_features, before.term_features, **ALGEBRA)
+    assert grown.arm_names[-2:] == ("arm 4", "arm 5") and grown.num_terms == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((NEW_X[:, :1],), r"arm_features must be \[n, 2\], got \[2, 1\]"),
+        ((NEW_X[0],), r"arm_features must be \[n, 2\], got \[2\]"),
+        ((NEW_X, NEW_W[:1]), r"weights must be \[2, K'\] with K' at least 2, got \[1, 3\]"),
+        ((NEW_X, NEW_W[:, :1]), r"weights must be \[2, K'\] with K' at least 2, got \[2, 1\]"),
+        ((NEW_X, -NEW_W), "weights must be finite and not negative"),
+        ((NEW_X * torch.nan,), "arm_features holds NaN or infinity, in rows 4, 5"),
+        (
+            (NEW_X, torch.cat((NEW_W, 0 * NEW_W), 1)),
+            "every key-term needs an arm, but none has key-terms 3, 4, 5",
+        ),
+    ],
+)
+def test_new_arms_that_do_not_fit_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Catalogue(X, W).extended(*arguments)
+
+
+def test_only_a_catalogue_that_begins_with_another_extends_it():
+    before = Catalogue(X, W)
+    before.check_extension(before)
+    before.check_extension(before.extended(NEW_X, NEW_W))
+    for other in (Catalogue(X[:3], W[:3]), Catalogue(X + 1, W), Catalogue(X.flip(0), W.flip(0))):
+        with pytest.raises(ValueError, match="does not begin with the arms that the policy knows"):
+            before.check_extension(other)
+    with pytest.raises(ValueError, match="the catalogue has 1 key-terms, and the policy knows 2"):
+        before.check_extension(Catalogue(X, W[:, :1]))

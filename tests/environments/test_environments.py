@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from conbandit_torch import Context, Question, Recorded, Simulation, Synthetic
+from conbandit_torch import Arms, Comparison, Context, Question, Recorded, Simulation, Synthetic, Terms
 from conbandit_torch.bandits.uniform import Random
 from tests.conftest import ALGEBRA, EXACT, GOLDEN, small_world
 
@@ -64,7 +64,11 @@ def test_draws_depend_on_the_rounds_that_are_asked_for():
         assert torch.equal(later, getattr(other, draw)(everyone, other.rounds))
     other.rounds.zero_()
     arm = torch.zeros(7, dtype=torch.int64)
-    assert torch.equal(world.pull(world.observe(), arm).reward, other.pull(other.observe(), arm).reward)
+    assert torch.equal(reward_of(world, arm), reward_of(other, arm))
+
+
+def reward_of(world, arm):
+    return world.pull(world.observe(), arm).feedback[0].reward
 
 
 def test_pools_can_be_made_to_change_every_few_rounds():
@@ -95,8 +99,9 @@ def test_users_who_come_by_turns_are_shown_what_they_would_be_alone():
         assert torch.equal(context.arms, untouched(world).observe().arms)
         some = context.take(rows[t])
         fresh = untouched(world)
-        reward = world.pull(some, arm[: len(some)]).reward
-        assert torch.equal(reward, fresh.pull(fresh.observe().take(rows[t]), arm[: len(some)]).reward)
+        reward = world.pull(some, arm[: len(some)]).feedback[0].reward
+        again = fresh.pull(fresh.observe().take(rows[t]), arm[: len(some)]).feedback[0].reward
+        assert torch.equal(reward, again)
 
 
 def test_what_was_drawn_ahead_survives_no_change_of_state_or_precision():
@@ -117,9 +122,7 @@ def test_what_was_drawn_ahead_survives_no_change_of_state_or_precision():
     converted.double()
     other.float().double()
     other.pull(other.observe(), arm)
-    assert torch.equal(
-        converted.pull(converted.observe(), arm).reward, other.pull(other.observe(), arm).reward
-    )
+    assert torch.equal(reward_of(converted, arm), reward_of(other, arm))
     with torch.inference_mode():
         assert torch.equal(small_world().observe().arms, small_world().observe().arms)
 
@@ -130,14 +133,14 @@ def test_rewards_answers_and_regret_follow_the_equations(world):
     eps, eps_term = (f(context.users, world.rounds) for f in (world.arm_noise, world.term_noise))
     means = torch.stack([world.catalogue.arm_features[context.arms[u]] @ world.theta[u] for u in range(7)])
     rows, terms = torch.tensor([5, 2, 0]), torch.tensor([1, 11, 4])
-    answer = world.answer(context, Question(rows, terms=terms))
+    answer = world.answer(context, Question(rows, Terms(terms))).value
     expected = (world.catalogue.term_features[terms] * world.theta[rows]).sum(1) + eps_term[rows]  # Eq. 4
     torch.testing.assert_close(answer, expected, **ALGEBRA)
     positions = torch.tensor([3, 3, 8])
-    answer = world.answer(context, Question(rows, positions=positions))
+    answer = world.answer(context, Question(rows, Arms(context.arms[rows, positions]))).value
     torch.testing.assert_close(answer, means[rows, positions] + eps[rows], **ALGEBRA)
     outcome = world.pull(context, arm)
-    torch.testing.assert_close(outcome.reward, means[arm, arm] + eps, **ALGEBRA)  # Eq. 2
+    torch.testing.assert_close(outcome.feedback[0].reward, means[arm, arm] + eps, **ALGEBRA)  # Eq. 2
     torch.testing.assert_close(outcome.regret, means.max(1).values - means[arm, arm], **ALGEBRA)  # Eq. 1
 
 
@@ -154,12 +157,12 @@ def test_binary_feedback_clips_each_arm_before_averaging():
     unclipped = (world.catalogue.term_features @ world.theta[0]).clamp(0, 1)
     term = int((term_probability - unclipped).abs().argmax())
     assert abs(term_probability[term] - unclipped[term]) > 0.02  # the order of clipping matters here
-    answers = world.answer(context, Question(slice(None), terms=torch.full((4000,), term)))
+    answers = world.answer(context, Question(slice(None), Terms(torch.full((4000,), term)))).value
     assert set(answers.tolist()) <= {0.0, 1.0}
     slack = 5 * 0.5 / 4000**0.5
     assert float(answers.mean()) == pytest.approx(float(term_probability[term]), abs=slack)
     outcome = world.pull(context, torch.zeros(4000, dtype=torch.int64))
-    assert float(outcome.reward.mean()) == pytest.approx(
+    assert float(outcome.feedback[0].reward.mean()) == pytest.approx(
         float(probability[context.arms[:, 0]].mean()), abs=slack
     )
     assert outcome.regret.min() >= 0 and outcome.regret.max() <= 1
@@ -197,7 +200,7 @@ def test_a_split_environment_takes_no_features_of_a_contexts_own():
     world = small_world(hidden=2)
     context = world.observe()
     with pytest.raises(ValueError, match="with hidden features, a context's features are the catalogue's"):
-        world.expected(Context(context.users, context.arms, context.arm_features))
+        world.expected(Context(context.users, context.arms, context.arm_features, rounds=0))
 
 
 def test_key_terms_that_no_arm_drew_are_left_out():
@@ -247,7 +250,7 @@ def test_a_recording_plays_its_pools_and_noise(tmp_path):
     for t in range(5):
         context = world.observe()
         np.testing.assert_array_equal(context.arms, arrays["pools"][:, t])
-        reward = world.pull(context, torch.tensor([0, 2])).reward
+        reward = world.pull(context, torch.tensor([0, 2])).feedback[0].reward
         means = [arrays["X"][arrays["pools"][u, t, a]] @ arrays["theta"][u] for u, a in ((0, 0), (1, 2))]
         np.testing.assert_allclose(reward, means + arrays["arm_noise"][:, t], rtol=1e-9)
 
@@ -317,3 +320,33 @@ def test_a_recording_may_not_carry_code(tmp_path):
 def test_missing_recording_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"nowhere\.npz: no such file"):
         Recorded(tmp_path / "nowhere.npz")
+
+
+def test_a_comparison_is_won_by_the_side_whose_noisy_mean_is_larger(world):
+    context = world.observe()
+    first, second = torch.arange(7), torch.arange(7) + 3
+    for number in range(3):  # each question has noise of its own
+        answer = world.answer(context, Question(slice(None), Comparison(Terms(first), Terms(second)))).value
+        noises = world.side_noise(context.users, torch.full((7,), number))
+        sides = [
+            (world.catalogue.terms(ids) * world.theta).sum(1) + noise
+            for ids, noise in zip((first, second), noises, strict=True)
+        ]
+        assert torch.equal(answer, (sides[0] > sides[1]).double())
+    assert not torch.equal(*noises)
+
+
+@pytest.mark.parametrize("world", [small_world(), small_world(hidden=2, feedback="binary")])
+def test_a_question_that_cannot_be_asked_is_refused_and_counts_nothing(world):
+    context, five = world.observe(), torch.arange(5)
+    for question, message in (
+        (Question(torch.tensor([1, 1]), Terms(five[:2])), "Question.rows must be distinct"),
+        (Question(torch.tensor([7]), Terms(five[:1])), "Question.rows must be from 0 to 6"),
+        (Question(slice(None), Terms(five)), "must be about 7 things, one per row, got 5"),
+        (Question(five, Terms(five - 1)), "key-terms needs ids from 0 to 11, got -1 to 3"),
+        (Question(five, Arms(five + 56)), "arms needs ids from 0 to 59, got 56 to 60"),
+        (Question(five, Comparison(Terms(five), Terms(five + 8))), "key-terms needs ids from 0 to 11"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            world.answer(context, question)
+    assert not world.answered.any()

@@ -74,7 +74,7 @@ def test_the_fitted_preferences_are_the_truth():
     means = torch.einsum("bad,bd->ba", data.features[context.arms], data.theta)
     torch.testing.assert_close(world.expected(context), means, **ALGEBRA)
     outcome = world.pull(context, torch.zeros(4, dtype=torch.int64))
-    torch.testing.assert_close(outcome.reward, means[:, 0], **ALGEBRA)
+    torch.testing.assert_close(outcome.feedback[0].reward, means[:, 0], **ALGEBRA)
     torch.testing.assert_close(outcome.regret, means.amax(1) - means[:, 0], **ALGEBRA)
 
 

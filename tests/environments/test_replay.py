@@ -10,6 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from conbandit_torch import (
     ArmCon,
+    Arms,
     ConUCB,
     GeneratedLog,
     HConUCB,
@@ -19,6 +20,7 @@ from conbandit_torch import (
     Random,
     Replay,
     Simulation,
+    Terms,
     play_round,
     prepare,
 )
@@ -27,6 +29,7 @@ from conbandit_torch.callbacks.checkpoints import Checkpoint
 from conbandit_torch.commands.main import main
 from conbandit_torch.core.digests import fingerprint
 from conbandit_torch.core.randomness import Stream
+from conbandit_torch.core.screen import Screen
 from conbandit_torch.datasets.base import Prepared
 from conbandit_torch.environments.replay.generated import generate_log
 from conbandit_torch.results.read import intervals, read_results
@@ -92,13 +95,18 @@ def test_replay_equals_the_slow_protocol_decision_by_decision(name):
         present = [played for played in rounds if number < len(played.context)]
         assert [int(played.arm_ids[number]) for played in present] == chosen
         ours = [
-            int(question.terms[rows.index(number)])
+            int(question.about.of[rows.index(number)])
             for played in present
             for question, _ in played.dialogue
             if number in (rows := torch.arange(len(played.context))[question.rows].tolist())
         ]
         assert ours == asked
-        seen = [p.outcome.reward[number].item() for p in present if number in p.outcome.rows]
+        came = [p.outcome.feedback[0] for p in present]
+        seen = [
+            f.reward[f.context.users.tolist().index(number)].item()
+            for f in came
+            if number in f.context.users.tolist()
+        ]
         assert seen == clicks
         np.testing.assert_allclose(policy.coefficients()[number], slow.theta, rtol=1e-9, atol=1e-12)
         counted += len(clicks)
@@ -153,15 +161,15 @@ def test_only_matched_rows_learn_and_only_their_users_go_on():
     world = small_replay()
     policy = LinUCB(world.catalogue, world.num_users)
     for _ in range(20):
-        before = policy.coefficients().clone(), policy.rounds.clone()
+        before = policy.coefficients().clone(), world.counted.clone()
         played = play_round(policy, world)
         matched = torch.zeros(world.num_users, dtype=torch.bool)
-        matched[played.outcome.rows] = True
-        assert torch.equal(policy.rounds, before[1] + matched)
+        matched[played.outcome.feedback[0].context.users] = True
+        assert torch.equal(world.counted, before[1] + matched)
+        assert torch.equal(played.context.rounds, before[1][: len(played.context)])
         assert torch.equal(policy.coefficients()[~matched], before[0][~matched])
-        assert not played.outcome.reward[~matched[: len(played.context)]].any()
         assert played.outcome.regret is None
-    assert 0 < policy.rounds.sum() < 60
+    assert 0 < world.counted.sum() < 60
 
 
 def test_users_whose_log_is_over_are_absent():
@@ -180,12 +188,12 @@ def test_answers_come_from_the_fitted_part_and_know_hidden_features():
     context = world.observe()
     assert context.arm_features.shape[2] == 3 and world.theta.shape == (5, 5)
     everyone = torch.arange(5)
-    about_terms = world.answer(context, Question(everyone, terms=torch.full((5,), 4)))
+    about_terms = world.answer(context, Question(everyone, Terms(torch.full((5,), 4)))).value
     torch.testing.assert_close(about_terms, world.theta @ world._world.term_features[4], **ALGEBRA)
-    about_arms = world.answer(context, Question(everyone, positions=torch.full((5,), 2)))
+    about_arms = world.answer(context, Question(everyone, Arms(context.arms[:, 2]))).value
     features = small_log().features[context.arms[:, 2]]
     torch.testing.assert_close(about_arms, (features * world.theta).sum(1), **ALGEBRA)
-    yes_or_no = small_replay(answers="binary").answer(context, Question(everyone, terms=everyone))
+    yes_or_no = small_replay(answers="binary").answer(context, Question(everyone, Terms(everyone))).value
     assert set(yes_or_no.tolist()) <= {0.0, 1.0}
     assert world.expected(context) is None and world.preferences() is None
 
@@ -222,11 +230,11 @@ def test_a_replay_resumed_within_the_log_equals_an_uninterrupted_one(cls, tmp_pa
 
 def test_windows_are_exact_where_they_end_within_a_round():
     world = GeneratedLog(users=300, arms=50, terms=10, dim=4, events=40, pool=4)
-    policy, metrics = LinUCB(world.catalogue, 300), Metrics(world)
+    policy, metrics = LinUCB(world.catalogue, 300), Metrics(world, Screen())
     clicks = []
     for played in played_out(policy, world):
         metrics.add(played)
-        clicks += played.outcome.reward[played.outcome.rows].tolist()
+        clicks += played.outcome.feedback[0].reward.tolist()
     full = len(clicks) // WINDOW
     assert full >= 3 and len(clicks) % WINDOW
     assert metrics.windows() == [sum(clicks[w * WINDOW : (w + 1) * WINDOW]) / WINDOW for w in range(full)]

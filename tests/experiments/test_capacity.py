@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from conbandit_torch.core.rows import row_buffers
 from experiments.capacity import PAGE, REGRESSION, STATES, regression_bytes, with_tables
 from experiments.contenders import CONTENDERS
 from tests.conftest import small_world
@@ -12,7 +13,7 @@ def state_bytes(name, dtype, **sizes):
     contender = CONTENDERS[name]
     world = small_world(hidden=2 if contender.hidden else 0, **sizes).to(dtype)
     policy = contender.build(world)
-    own = {name: buffer for name, buffer in policy.named_buffers() if not name.startswith("catalogue.")}
+    own = {name: buffer for name, buffer in policy.named_buffers() if "catalogue." not in name}
     storages = {buffer.untyped_storage().data_ptr(): buffer.untyped_storage() for buffer in own.values()}
     return sum(storage.nbytes() for storage in storages.values()), world.catalogue.dim
 
@@ -26,6 +27,9 @@ def test_formulae_are_the_bytes_of_the_state(name, dtype):
     assert many - few == (30 - 7) * state.user_bytes(dim, s=s)
     more_arms, _ = state_bytes(name, dtype, users=7, arms=90)
     assert more_arms - few == (90 - 60) * state.arm_bytes(dim, s=s)
+    declared = row_buffers(CONTENDERS[name].build(small_world().to(dtype)), "user").values()
+    per_user = sum(buffer[0].numel() * buffer.element_size() for buffer in declared)
+    assert per_user == state.user_bytes(6, s=s)  # whatever has a row per user is declared
     wide, dim = state_bytes(name, dtype, users=30, dim=9)
     narrow_users, _ = state_bytes(name, dtype, users=7, dim=9)
     assert wide - narrow_users == (30 - 7) * state.user_bytes(dim, s=s)

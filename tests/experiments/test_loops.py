@@ -39,9 +39,7 @@ def asked_and_shown(policy, environment, rounds):
         played = play_round(policy, environment)
         for question, _ in played.dialogue:
             rows = torch.arange(environment.num_users)[question.rows]
-            things = question.terms
-            if things is None:
-                things = played.context.arms[rows].gather(1, question.positions[:, None]).squeeze(1)
+            things = question.about.of
             for row, thing in zip(rows.tolist(), things.tolist(), strict=True):
                 log[row].append(thing)
         for user, arm in enumerate(played.arm_ids.tolist()):

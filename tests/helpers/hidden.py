@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from conbandit_torch import (
+    Arms,
     HArmCon,
     HConLinUCB,
     HConUCB,
@@ -12,6 +13,7 @@ from conbandit_torch import (
     HVarMRC,
     HVarRS,
     LogSchedule,
+    Terms,
     play_round,
 )
 from tests.conftest import small_world, weights
@@ -79,7 +81,7 @@ def compare_with_reference(name, present, rounds, refit=None):
     reference = levels(
         environment.catalogue.arm_features.numpy(),
         weights(environment.catalogue),
-        policy.hidden.numpy(),
+        policy.representation.hidden.numpy(),
         4,
         kind,
         rule,
@@ -93,10 +95,8 @@ def compare_with_reference(name, present, rounds, refit=None):
         asked = []
         for question, _ in played.dialogue:
             rows = torch.arange(len(users))[question.rows]
-            things = question.terms
-            if things is None:
-                things = played.context.arms[rows].gather(1, question.positions[:, None]).squeeze(1)
-            asked.append(sorted(zip(users[rows].tolist(), things.tolist(), strict=True)))
+            assert isinstance(question.about, Arms if kind == "arms" else Terms)
+            asked.append(sorted(zip(users[rows].tolist(), question.about.of.tolist(), strict=True)))
         log.append((sorted(zip(users.tolist(), played.arm_ids.tolist(), strict=True)), asked))
     more = (
         {}
@@ -108,7 +108,7 @@ def compare_with_reference(name, present, rounds, refit=None):
         reference, NumpyWorld(environment, policy), visitors, lambda t: 2 * np.floor(np.log(t)), **more
     )
     assert log == expected
-    np.testing.assert_allclose(policy.hidden, reference.V, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(policy.representation.hidden, reference.V, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(
         policy.coefficients(), [reference.theta(u) for u in range(4)], rtol=1e-9, atol=1e-9
     )

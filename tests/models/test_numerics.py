@@ -16,7 +16,7 @@ from conbandit_torch import (
     Simulation,
     play_round,
 )
-from conbandit_torch.bandits.base import FeedbackError
+from conbandit_torch.core.screen import FeedbackError
 from conbandit_torch.models.ridge import NumericsError
 from tests.conftest import ALGEBRA, small_world
 
@@ -32,14 +32,14 @@ class Spoiled:
 
     def pull(self, outcome):
         if self.reward is not None and int(self.environment.rounds[0]) == 4:
-            outcome.reward[2] = self.reward
+            outcome.feedback[0].reward[2] = self.reward
         return outcome
 
-    def answer(self, answers):
+    def answer(self, answer):
         if self.answered is not None:
-            answers[3] = self.answered
+            answer.value[3] = self.answered
             self.answered = None
-        return answers
+        return answer
 
 
 def simulation(cls, bad_feedback="stop", rounds=8, **spoiled):
@@ -68,13 +68,13 @@ def test_a_bad_answer_is_refused_with_user_round_and_value(cls):
 def test_bad_feedback_can_be_skipped_and_is_counted(cls):
     run = simulation(cls, "skip", reward=float("nan"), answer=float("inf"))
     records = run.run()
-    assert int(run.policy.skipped) == 2
+    assert int(run.screen.skipped) == 2
     assert records[-1].details["feedback/skipped"] == 2
     assert all(np.isfinite([r.reward, r.regret, r.cumulative_regret]).all() for r in records)
     for value in run.policy.state_dict().values():
         assert value.isfinite().all()
     # The round counts, the question counts, and nothing was learned from either.
-    assert run.policy.rounds.tolist() == [8] * 7
+    assert run.environment.rounds.tolist() == [8] * 7
     assert len(set(run.policy.asked.tolist())) == 1
     if cls is ConUCB:
         assert run.policy.arm_model.count.tolist() == [8, 8, 7, 8, 8, 8, 8]
@@ -228,8 +228,8 @@ def test_scores_that_cannot_be_ranked_are_refused(world, result, message, monkey
 )
 def test_a_selection_rule_that_cannot_be_followed_is_refused(world, result, message):
     class Wrong(Selection):
-        def scores(self, policy, context):
-            return result(context, policy.catalogue.num_terms)
+        def scores(self, asking):
+            return result(asking, asking.catalogue.num_terms)
 
     policy = ConUCB(world.catalogue, world.num_users, select=Wrong())
     with pytest.raises(ValueError, match=message):

@@ -38,8 +38,8 @@ def test_a_user_has_been_asked_floor_b_of_t_by_the_end_of_round_t(schedule):
     policy = ConUCB(world.catalogue, 7, schedule=schedule)
     for _ in range(60):
         play_round(policy, world)
-        seen = policy.rounds > 0
-        allowed = schedule.total(policy.rounds[seen]).floor().long()
+        seen = world.rounds > 0
+        allowed = schedule.total(world.rounds[seen]).floor().long()
         assert torch.equal(policy.asked[seen], allowed)
     assert policy.asked.max() > 0
 
@@ -64,7 +64,7 @@ def test_lemma_3_counts_the_questions_and_knows_only_the_given_bound():
     policy = ConUCB(world.catalogue, 7, term_ridge=2.0)
     factor = Lemma3(norm_bound=1.5, sigma=0.1)
     for rounds, b in ((0, 1), (3, 5), (8, 10)):
-        while int(policy.rounds[0]) < rounds:
+        while int(world.rounds[0]) < rounds:
             play_round(policy, world)
         expected = math.sqrt(2 * (6 * math.log(6) + math.log(2 * b / 0.1))) + 2 * math.sqrt(2.0) * 1.5
         got = factor(policy.term_model, slice(0, 7))
@@ -81,8 +81,8 @@ def test_corrected_lemma_1_covers_and_the_printed_one_does_not():
     everyone = slice(0, users)
     for _ in range(60):
         context = world.observe()
-        outcome = world.pull(context, torch.zeros(users, dtype=torch.int64))
-        model.update(everyone, context.arm_features[:, 0], outcome.reward)
+        (feedback,) = world.pull(context, torch.zeros(users, dtype=torch.int64)).feedback
+        model.update(everyone, context.arm_features[:, 0], feedback.reward)
         error = model.coefficients(everyone, world.theta) - world.theta  # [U, D]
         distance = torch.einsum("ud,ude,ue->u", error, model.gram, error).sqrt()
         for printed, users_failed in failed.items():

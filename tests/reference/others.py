@@ -98,9 +98,10 @@ class Coarse:
     def centre(self):
         return self.P @ np.linalg.inv(self.M) @ self.b
 
-    def width(self, x, M, ridge):
-        y = self.P.T @ np.linalg.inv(M) @ x
-        return self.alpha * ridge * np.sqrt(y @ np.linalg.inv(self.M) @ y)
+    def width(self, v):
+        """v [D] is how the score moves with the centre."""
+        y = self.P.T @ v
+        return self.alpha * np.sqrt(y @ np.linalg.inv(self.M) @ y)
 
     def update(self, x, reward):
         self.M += np.outer(self.P.T @ x, self.P.T @ x)
@@ -120,7 +121,8 @@ class CoFineUCB(linear.LinUCB):
         scores = []
         for x in X:
             fine = self.alpha * np.sqrt(x @ np.linalg.inv(self.A) @ x)
-            scores.append(x @ self.theta + fine + self.coarse.width(x, self.A, self.ridge))
+            coarse = self.coarse.width(self.ridge * np.linalg.inv(self.A) @ x)
+            scores.append(x @ self.theta + fine + coarse)
         return int(np.argmax(scores))
 
     def update(self, x, reward):
@@ -142,7 +144,8 @@ class ConCoFineUCB(linear.ConUCB):
         for x in X:
             fine = self.lam * self.alpha * np.sqrt(x @ np.linalg.inv(self.M) @ x)
             term = (1 - self.lam) * self.term_alpha * self.term_radius(x, self.M_term)
-            coarse = self.coarse.width(x, self.M, 1 - self.lam)
+            v = self.term_ridge * (1 - self.lam) * np.linalg.inv(self.M_term) @ np.linalg.inv(self.M) @ x
+            coarse = self.coarse.width(v)
             scores.append(x @ self.theta + fine + term + coarse)
         return int(np.argmax(scores))
 

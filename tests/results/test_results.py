@@ -15,6 +15,7 @@ from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
 from conbandit_torch.results.report import _holm, compare
 from conbandit_torch.running.objective import CTR
+from conbandit_torch.running.result import read_result, write_result
 from tests.helpers.commands import rows
 from tests.helpers.configs import GOOD, write
 
@@ -202,6 +203,14 @@ def test_a_policy_looks_the_same_everywhere_and_like_no_other():
     assert style("mine") == style("mine") != style("yours")
 
 
+def of_another_experiment(own):
+    """As if the job's folder had been copied from elsewhere."""
+    result = read_result(own)
+    write_result(own, replace(result, origin=replace(result.origin, shared="another")))
+    path = own / "config.yaml"
+    path.write_text(path.read_text().replace("log_every: 4", "log_every: 3"))
+
+
 @pytest.mark.parametrize("command", ["report", "plot"])
 @pytest.mark.parametrize(
     ("spoil", "message"),
@@ -213,8 +222,8 @@ def test_a_policy_looks_the_same_everywhere_and_like_no_other():
             "none of the finished runs can be read",
         ),
         (
-            lambda out: (out / "Lin" / "seed0" / "config.yaml").write_text("rounds: 99\nlog_every: 4\n"),
-            "Lin/seed0: differs from",  # the one that differs is named, though it is the first
+            lambda out: of_another_experiment(out / "Con" / "seed0"),
+            "in log_every; they cannot be compared",
         ),
     ],
 )

@@ -47,7 +47,7 @@ def test_a_folder_that_vanishes_fails_its_job_and_no_other(tmp_path):
         "class Vandal(LinUCB):\n"
         "    def learn(self, context, arm, reward):\n"
         "        super().learn(context, arm, reward)\n"
-        "        if int(self.rounds[0]) == 6:\n"
+        "        if int(context.rounds[0]) == 5:\n"
         "            shutil.rmtree('out/Lin')\n"
     )
     write(tmp_path, changed("policies.Lin", {"class_path": "mine.Vandal"}) | {"seeds": "0", "log_every": 2})

@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+import yaml
 from filelock import FileLock
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -64,7 +65,10 @@ def test_a_damaged_small_file_is_said_and_made_good(whole, tmp_path, caplog, cap
         assert f"- {own}/" in capsys.readouterr().out
     assert main(words) == 0
     if name != "an odd checkpoint":
-        assert (str(own) in caplog.text and "damaged" in caplog.text) or "No such file" in caplog.text
+        assert str(own) in caplog.text
+        assert "damaged" in caplog.text or "No such file" in caplog.text
+    config = yaml.safe_load((own / "config.yaml").read_text())
+    assert config["seeds"] == [0] and list(config["policies"]) == ["Con"]
     assert numbers(out) == expected
     assert (out / "Lin" / "seed1" / "result.json").stat().st_mtime_ns == kept
     assert main(["report", str(out)]) == 0

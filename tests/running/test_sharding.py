@@ -11,12 +11,14 @@ from conbandit_torch import (
     ConThompson,
     ConUCB,
     Environment,
+    GeometricDelay,
     HConLinUCB,
     HConUCB,
     HVarRS,
     LinearSchedule,
     Recorded,
     Simulation,
+    Synthetic,
     VarMRC,
     WhileUncertain,
 )
@@ -134,11 +136,13 @@ def decisions(make, arguments, processes=None, **world):
     log = {}
     for number in range(ROUNDS):
         played = play_round(policy, environment)
-        users = (played.context.users + environment.first_user).tolist()
+        users = played.context.users.tolist()
         asked = {user: [] for user in users}
         for question, _ in played.dialogue:
-            for user, term in zip(played.context.users[question.rows].tolist(), question.terms, strict=True):
-                asked[user + environment.first_user].append(int(term))
+            for user, term in zip(
+                played.context.users[question.rows].tolist(), question.about.of, strict=True
+            ):
+                asked[user].append(int(term))
         for user, arm in zip(users, played.arm_ids.tolist(), strict=True):
             log[number, user] = asked[user], arm
     return log
@@ -153,6 +157,50 @@ def test_decisions_do_not_depend_on_the_number_of_processes(name, size, present)
     parts = together(size, lambda processes: decisions(make, arguments, processes, users_per_round=present))
     assert {key: value for part in parts for key, value in part.items()} == whole
     assert any(asked for asked, _ in whole.values())
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_decisions_do_not_depend_on_the_number_of_processes_where_rewards_are_late(name):
+    """Processes get as many parts of feedback as the others, some of them empty."""
+    make, arguments = POLICIES[name]
+    delay = GeometricDelay(2.0, lost=0.1)
+    whole = decisions(make, arguments, delay=delay)
+    parts = together(2, lambda processes: decisions(make, arguments, processes, delay=delay))
+    assert {key: value for part in parts for key, value in part.items()} == whole
+
+
+class Arriving(Synthetic):
+    """Users 2 and 6, the last of each of two processes, come from the tenth round on."""
+
+    def visitors(self):
+        users = self._everyone
+        return users if int(self.step) >= 10 else users[(users != 2) & (users != 6)]
+
+
+def arriving(make, arguments, processes=None):
+    world = Arriving(users=7, arms=60, terms=12, dim=6, pool=9, max_terms=3, hidden=2, seed=3)
+    known = world.num_users
+    if processes is not None:
+        world.split(processes)
+        known = world.num_users - 1
+    policy = make(world.catalogue, known, **arguments)
+    policy.share(world.processes)
+    log = {}
+    for number in range(ROUNDS):
+        if number == 10:
+            policy.grow(world.num_users)
+        played = play_round(policy, world)
+        for user, arm in zip(played.context.users.tolist(), played.arm_ids.tolist(), strict=True):
+            log[number, user] = arm
+    return log
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_users_who_arrive_in_split_runs_are_treated_as_if_they_had_been_there(name):
+    make, arguments = POLICIES[name]
+    whole = arriving(make, arguments)
+    parts = together(2, lambda processes: arriving(make, arguments, processes))
+    assert {key: value for part in parts for key, value in part.items()} == whole
 
 
 def simulation(processes=None, rounds=ROUNDS, **arguments):
@@ -176,13 +224,13 @@ def test_hidden_features_stay_equal_on_all_processes_bit_for_bit():
     def work(processes):
         made = simulation(processes)
         made.run()
-        return made.policy.hidden
+        return made.policy.representation.hidden
 
     one, other = together(2, work)
     torch.testing.assert_close(one, other, **EXACT)
     alone = simulation()
     alone.run()
-    torch.testing.assert_close(one, alone.policy.hidden, **ALGEBRA)
+    torch.testing.assert_close(one, alone.policy.representation.hidden, **ALGEBRA)
 
 
 def test_a_checkpoint_holds_all_processes_and_a_run_goes_on_from_it(tmp_path):

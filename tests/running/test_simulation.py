@@ -11,11 +11,12 @@ from conbandit_torch import (
     ArmCon,
     Callback,
     ConUCB,
+    Feedback,
     HConUCB,
-    LinearBandit,
     LinUCB,
     Outcome,
     Random,
+    Representation,
     Simulation,
     Synthetic,
     VarRS,
@@ -50,7 +51,7 @@ def test_metrics_equal_those_of_a_loop_by_hand(present):
         played = play_round(policy, world)
         regret += float(played.outcome.regret.sum())
         questions += sum(len(q) for q, _ in played.dialogue)
-        window.append((played.outcome.regret.mean().item(), played.outcome.reward.mean().item()))
+        window.append((played.outcome.regret.mean().item(), played.outcome.feedback[0].reward.mean().item()))
         if t % 10 == 0:
             record = records[t // 10 - 1]
             assert record.cumulative_regret == pytest.approx(regret / 7, rel=1e-12)
@@ -131,7 +132,7 @@ def test_precision_sets_the_dtype():
     policy = LinUCB(world.catalogue, 7)
     Simulation(policy, world, rounds=2, precision="32-true").run()
     assert policy.arm_model.inverse.dtype == world.theta.dtype == torch.float32
-    assert policy.rounds.dtype == torch.int64
+    assert policy.arm_model.count.dtype == torch.int64
 
 
 @pytest.mark.parametrize(
@@ -215,14 +216,14 @@ def test_data_rounded_to_float32_are_not_taken_for_float64():
 
 
 def test_a_model_with_features_of_its_own_has_no_theta_error():
-    class Biased(LinUCB):
-        def __init__(self, catalogue, num_users):
-            LinearBandit.__init__(self, catalogue, num_users, dim=catalogue.dim + 1)
+    class Biased(Representation):
+        def build(self, seed):
+            self.dim = self.catalogue.dim + 1
 
-        def features(self, context):
-            return torch.nn.functional.pad(context.arm_features, (0, 1), value=1.0)
+        def encode(self, x, arms):
+            return torch.nn.functional.pad(x, (0, 1), value=1.0)
 
-    record = simulate(Biased).records[-1]
+    record = simulate(lambda *args: LinUCB(*args, representation=Biased())).records[-1]
     assert record.theta_error is None and record.prediction_error > 0
 
 
@@ -250,8 +251,9 @@ def test_only_rows_whose_reward_was_seen_are_learned_and_counted(policy_class):
 
     class Replay(Synthetic):
         def pull(self, context, arm):
-            outcome = super().pull(context, arm)
-            return Outcome(outcome.reward, outcome.regret, (arm == 0).nonzero().squeeze(1))
+            outcome, rows = super().pull(context, arm), (arm == 0).nonzero().squeeze(1)
+            reward = outcome.feedback[0].reward[rows]
+            return Outcome([Feedback(context.take(rows), arm[rows], reward)], outcome.regret)
 
     world = Replay(users=2, arms=30, terms=6, dim=4, pool=5, max_terms=2)
     policy = policy_class(world.catalogue, 2)
@@ -259,8 +261,10 @@ def test_only_rows_whose_reward_was_seen_are_learned_and_counted(policy_class):
 
     class Count(Callback):
         def on_round(self, simulation, played):
-            seen.append(len(played.outcome.rows))
+            seen.append(len(played.outcome.feedback[0].reward))
 
     Simulation(policy, world, rounds=60, precision="64-true", callbacks=[Count()]).run()
     assert 0 in seen and max(seen) > 0
-    assert int(policy.rounds.sum()) == sum(seen)
+    if hasattr(policy, "arm_model"):
+        asked = int(policy.asked.sum()) if isinstance(policy, ArmCon) else 0  # learned like rewards
+        assert int(policy.arm_model.count.sum()) == sum(seen) + asked

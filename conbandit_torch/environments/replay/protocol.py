@@ -13,12 +13,12 @@ from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.core.rounds import Logged, Outcome
+from conbandit_torch.core.rounds import Feedback, Logged, Outcome
 from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.log import fit, split, with_enough_items
-from conbandit_torch.environments.simulated import Feedback, Simulated
+from conbandit_torch.environments.simulated import FeedbackKind, Simulated
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +74,7 @@ class Replay(Simulated):
         left_out: users with too few distinct items.
     """
 
+    counted: Tensor  # [U] events of each user that counted
     _first: Tensor  # [U] where in the log a user's events start
     _events: Tensor  # [U] how many there are
     _items: Tensor  # [E] served items, user by user, in the order of time
@@ -93,7 +94,7 @@ class Replay(Simulated):
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
-        answers: Feedback = "linear",
+        answers: FeedbackKind = "linear",
         noise: float = 0.1,
         hidden: int = 0,
         cache: str | Path | None = None,
@@ -127,6 +128,7 @@ class Replay(Simulated):
             "source_users": kept,
         }.items():
             self.register_buffer(name, value, persistent=False)
+        self.register_buffer("counted", torch.zeros_like(self.rounds))
         self.pool, self.noise, self.seed = pool, noise, seed
         self.user_names = [prepared.user_names[user] for user in kept.tolist()]
         self.length: int = int(rest.count[0])
@@ -156,6 +158,11 @@ class Replay(Simulated):
         """Back to the first event of every user."""
         super().reset()
         self._drawn = None  # it may be on another device than the environment is now
+        self.counted.zero_()
+
+    def clock(self, context: Context) -> Tensor:
+        """[B] the users' events so far; a policy's clock stands still where its arm was not served."""
+        return self.rounds[context.who]
 
     def observe(self) -> Context:
         """The next event of every user who has one; the same until `pull` ends the round."""
@@ -167,18 +174,20 @@ class Replay(Simulated):
             self._drawn = now, self._draw_ahead(now)
         start, drawn = self._drawn
         arms = drawn[now - start, :here]
-        return Context.trusted(self._everyone[:here], arms, self.catalogue, slice(0, here))
+        counted = self.counted[:here].clone()
+        return Context.trusted(self._everyone[:here], arms, counted, self.catalogue, slice(0, here))
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """The logged clicks of the rows whose arm was the served one; every event here is over."""
         expect_rows("arm", arm, len(context))
         event = self._first[context.who] + self.rounds[context.who]  # [B]
         shown = context.arms.gather(1, arm[:, None]).squeeze(1)
-        match = shown == self._items[event]
         add_at(self.rounds, context.who, 1)
         # What would have come of another item than the served one, nobody knows: neither reward nor regret.
-        reward = self._clicks[event].where(match, 0)
-        return Outcome(reward, regret=None, rows=match.nonzero().squeeze(1))
+        rows = (shown == self._items[event]).nonzero().squeeze(1)
+        seen = context.take(rows)
+        add_at(self.counted, seen.who, 1)
+        return Outcome([Feedback(seen, arm[rows], self._clicks[event][rows])], regret=None)
 
     def expected(self, context: Context) -> Tensor | None:
         """None: the fitted parameters are no truth to measure policies by."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from conbandit_torch.conversation.record import Asking
 from conbandit_torch.core.checks import expect_tensor
-from conbandit_torch.core.context import Context
-
-if TYPE_CHECKING:
-    from conbandit_torch.conversation.mixin import AskingMixin
 
 
 class Schedule(ABC):
@@ -26,18 +23,19 @@ class Schedule(ABC):
     def total(self, rounds: Tensor) -> Tensor:
         """`b(t)` of each `t = rounds` [B], int64 from 1 on. It must not decrease with t."""
 
-    def due(self, policy: AskingMixin, context: Context) -> Tensor:
+    def due(self, asking: Asking) -> Tensor:
         """[B] whether each row has a question to go now."""
         source = f"{type(self).__name__}.total"
-        total = expect_tensor(source, self.total(policy.rounds[context.who] + 1), (len(context),))
+        total = expect_tensor(source, self.total(asking.context.rounds + 1), (len(asking),))
         if len(total) and total.device.type == "cpu":  # on a GPU looking would wait for the device
             least, most = (float(value) for value in total.aminmax())  # NaN if any is
             if not (least >= 0 and most < float("inf")):
                 bad = most if least >= 0 else least
                 raise ValueError(f"{source} must give finite numbers of at least 0, got {bad}")
-        return total.floor() > policy.asked[context.who]
+        return total.floor() > asking.asked
 
 
+@dataclass(frozen=True)
 class LogSchedule(Schedule):
     """`b(t) = Q floor(log t)`.
 
@@ -45,14 +43,17 @@ class LogSchedule(Schedule):
         questions: Q, asked whenever log t passes a whole number.
     """
 
-    def __init__(self, questions: float = 5) -> None:
-        self.questions = _not_negative("questions", questions)
+    questions: float = 5
+
+    def __post_init__(self) -> None:
+        _not_negative("questions", self.questions)
 
     def total(self, rounds: Tensor) -> Tensor:
         """`b(t)` of each t."""
         return self.questions * rounds.double().log().floor()
 
 
+@dataclass(frozen=True)
 class LinearSchedule(Schedule):
     """`b(t) = Q floor(t / every)`.
 
@@ -61,17 +62,20 @@ class LinearSchedule(Schedule):
         every: rounds between conversations.
     """
 
-    def __init__(self, questions: float = 1, every: int = 50) -> None:
-        self.questions = _not_negative("questions", questions)
-        if every < 1:
-            raise ValueError(f"every must be at least 1, got {every}")
-        self.every = every
+    questions: float = 1
+    every: int = 50
+
+    def __post_init__(self) -> None:
+        _not_negative("questions", self.questions)
+        if self.every < 1:
+            raise ValueError(f"every must be at least 1, got {self.every}")
 
     def total(self, rounds: Tensor) -> Tensor:
         """`b(t)` of each t."""
         return self.questions * (rounds // self.every)
 
 
+@dataclass(frozen=True)
 class NoConversation(Schedule):
     """`b(t) = 0`: nobody is ever asked."""
 
@@ -80,10 +84,11 @@ class NoConversation(Schedule):
         return torch.zeros_like(rounds)
 
 
+@dataclass(frozen=True)
 class WhileUncertain(Schedule):
     """Ask only while the answer is worth it: while some key-term is little known.
 
-    Rule: ask while `max_k |x~_k|_{G^-1} > threshold`, up to `per_round` questions a round on average since
+    Rule: ask while `max_k |x~_k|_{G^-1} > threshold`, up to `per_round` questions per round on average since
     the first, and `questions` in all.
     Symbols: G is the matrix of the level that answers enter.
     Differs: ours; no paper has it.
@@ -91,28 +96,29 @@ class WhileUncertain(Schedule):
     Args:
         threshold: the radius above which a question is worth asking.
         questions: the most questions a user is ever asked.
-        per_round: the most questions a round, on average since the user's first.
+        per_round: the most questions per round, on average since the user's first.
     """
 
-    def __init__(self, threshold: float = 0.5, questions: int = 50, per_round: float = 1) -> None:
-        self.threshold = _not_negative("threshold", threshold)
-        self.questions = _not_negative("questions", questions)
-        self.per_round = _not_negative("per_round", per_round)
+    threshold: float = 0.5
+    questions: int = 50
+    per_round: float = 1
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "questions", "per_round"):
+            _not_negative(name, getattr(self, name))
 
     def total(self, rounds: Tensor) -> Tensor:
         """The most questions that could have been asked by the end of round t."""
         return (self.per_round * rounds).clamp_max(self.questions)
 
-    def due(self, policy: AskingMixin, context: Context) -> Tensor:
+    def due(self, asking: Asking) -> Tensor:
         """[B] whether there is a question to go, and some key-term to ask about."""
-        due = super().due(policy, context)
+        due = super().due(asking)
         if not bool(due.any()):
             return due
-        width = max(policy.width(context), policy.catalogue.dim**2, policy.catalogue.num_terms)
-        return due & (context.map(lambda block: policy.term_radii(block).amax(1), width) > self.threshold)
+        return due & (asking.map(lambda block: block.radii().amax(1)) > self.threshold)
 
 
-def _not_negative(name: str, value: float) -> float:
+def _not_negative(name: str, value: float) -> None:
     if not 0 <= value < float("inf"):
         raise ValueError(f"{name} must be a number of at least 0, got {value}")
-    return value

@@ -1,0 +1,116 @@
+"""A score rests on a chain of levels: ridge regressions, each shrunk towards the estimate of the next.
+
+    theta_i = G_i^-1 (b_i + ridge_i P_{i+1} theta_{i+1})                      estimates, Eq. 6
+    v_0 = x,  v_{i+1} = ridge_i P_{i+1}^T G_i^-1 v_i                          reach
+    width = sum_i weight_i factor_i |v_i|_{G_i^-1}                            width, Eq. 7
+    delta_i = factor_i G_i^-1/2 z_i + ridge_i G_i^-1 P_{i+1} delta_{i+1}      deviation
+
+Level 0 is that of the arms. `v_i` is how the score `x^T theta_0` moves with `theta_i`: its length in G_i^-1
+is the score's uncertainty that level i brings in. LinUCB has one level; ConUCB has two, with lam = weight_0,
+1-lam = ridge_0, M = G_0 and M~ = G_1, so that `width` is
+
+    lam alpha |x|_{M^-1} + (1-lam) alpha~ |M^-1 x|_{M~^-1}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.core.algebra import weighted_norm, weighted_norm_
+from conbandit_torch.core.blocks import Index
+from conbandit_torch.models.confidence import Alpha, Confidence
+from conbandit_torch.models.ridge import RidgeRegression
+
+
+@dataclass(frozen=True)
+class Level:
+    """One regression of the chain.
+
+    Attributes:
+        name: of its random stream.
+        model: G, b, ridge and weight, one regression per user.
+        factor: of its width, or of a sample's standard deviation: a number or a theory value.
+        basis: [D, m] P: the level before is shrunk towards P theta; None: the identity.
+    """
+
+    name: str
+    model: RidgeRegression
+    factor: Alpha = 0.0
+    basis: Tensor | None = None
+
+    def scaled(self, who: Index, values: Tensor) -> Tensor:
+        """`factor` times values [B, n] of the users `who`."""
+        if isinstance(self.factor, Confidence):
+            return self.factor(self.model, who)[:, None] * values
+        return self.factor * values
+
+    def lifted(self, theta: Tensor) -> Tensor:
+        """`P theta`: [B, m] -> [B, D]."""
+        return theta if self.basis is None else theta @ self.basis.T
+
+    def projected(self, vectors: Tensor) -> Tensor:
+        """`P^T v`: [B, n, D] -> [B, n, m]."""
+        return vectors if self.basis is None else vectors @ self.basis
+
+
+def estimates(levels: Sequence[Level], who: Index, centre: Tensor | None = None) -> list[Tensor]:
+    """theta_i [B, D_i] of every level; the last is shrunk towards `centre` (None: 0)."""
+    thetas: list[Tensor] = []
+    for level in reversed(levels):
+        thetas.append(level.model.coefficients(who, centre))  # Eq. 6
+        centre = level.lifted(thetas[-1])
+    return thetas[::-1]
+
+
+def reach(levels: Sequence[Level], who: Index, x: Tensor, to: int) -> Tensor:
+    """[B, n, D_to] v of level `to`, from vectors x [B, n, D]."""
+    for level, inner in pairwise(levels[: to + 1]):
+        x = inner.projected(level.model.solve(who, x)) * level.model.ridge
+    return x
+
+
+def width(levels: Sequence[Level], who: Index, x: Tensor) -> Tensor | None:
+    """[B, n] how uncertain the score of x [B, n, D] is, in all levels; None: no level has a factor."""
+    used = [number for number, level in enumerate(levels) if level.factor != 0]
+    if not used:
+        return None
+    total, v, scale = None, x, 1.0  # v_i is scale times v: it takes one pass less over [B, n, D]
+    for number, level in enumerate(levels[: used[-1] + 1]):
+        v = level.projected(v)
+        solved = level.model.solve(who, v)
+        if level.factor != 0:
+            # The last level's product is needed no more, and gives its room to what is summed up.
+            norm = weighted_norm_(v, solved) if number == used[-1] else weighted_norm(v, solved)
+            own = level.scaled(who, norm.mul_(scale * level.model.weight))  # Eq. 7
+            total = own if total is None else total.add_(own)
+        v, scale = solved, scale * level.model.ridge
+    return total
+
+
+def slope(levels: Sequence[Level], who: Index) -> Tensor:
+    """[B] a bound on the width of a vector of length 1, so that `width(x) <= slope |x|`."""
+    tops = [level.model.top(who) for level in levels]
+    total, length = torch.zeros_like(tops[0]), torch.ones_like(tops[0])  # [B] length of v_i, at most
+    for level, top in zip(levels, tops, strict=True):
+        if level.basis is not None:
+            length = length * torch.linalg.matrix_norm(level.basis, 2)
+        total = total + level.model.weight * level.scaled(who, (length * top.sqrt())[:, None]).squeeze(1)
+        length = length * level.model.ridge * top
+    return total
+
+
+def deviation(levels: Sequence[Level], who: Index, normals: Sequence[Tensor]) -> Tensor:
+    """[B, D] a draw of `theta_0` less its estimate, from standard normal numbers [B, D_i] per level."""
+    delta: Tensor | None = None
+    for level, normal in zip(reversed(levels), reversed(normals), strict=True):
+        own = level.scaled(who, level.model.deviation(who, normal))
+        if delta is not None:
+            own = own + level.model.ridge * level.model.solve(who, delta[:, None]).squeeze(1)
+        delta = level.lifted(own)
+    assert delta is not None  # there is always a level, for the type checker
+    return delta

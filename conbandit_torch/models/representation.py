@@ -1,0 +1,129 @@
+"""What a linear model sees of the arms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.checks import expect_tensor
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.processes import ALONE, Processes
+from conbandit_torch.core.questions import About
+from conbandit_torch.models.history import Refit
+
+
+class Representation(nn.Module):
+    """What a linear model sees of the arms; of a key-term it sees the mean of its arms, as an answer does.
+
+    To write one, implement `build`, which sets `dim` and registers buffers or parameters, and `encode`. One
+    that learns says `learns = True` and implements `learn` (a step per observation), or `refit` with a number
+    of rounds in `refit_every`, or both; after a change it calls `changed`.
+
+    A policy calls `attach`; a representation belongs to one policy.
+    """
+
+    learns = False  # whether feedback changes it; then users share it
+    refit_every: int | None = None  # rounds between two refits; None: never
+    dim: int  # length of the vectors that `encode` gives
+    catalogue: Catalogue
+    processes: Processes = ALONE
+    _table: Tensor | None = None  # [N, dim] all arms, encoded; None: not known, or not any more
+    _terms: Tensor | None = None  # [K, dim] all key-terms, likewise
+
+    def attach(self, catalogue: Catalogue, seed: int) -> None:
+        """Get ready for the arms of a catalogue; random numbers come from `Stream(seed, ...)`."""
+        if "catalogue" in self._modules:
+            raise ValueError(f"this {type(self).__name__} belongs to another policy: build one for each")
+        self.catalogue = catalogue
+        self.build(seed)
+
+    def build(self, seed: int) -> None:
+        """Set `dim`, and register what `encode` needs, for `self.catalogue`. Implement this."""
+        raise NotImplementedError(f"{type(self).__name__} must implement build")
+
+    def encode(self, x: Tensor, arms: Tensor) -> Tensor:
+        """[..., dim] what the model sees of arms [...] with features x [..., D]. Implement this."""
+        raise NotImplementedError(f"{type(self).__name__} must implement encode")
+
+    def learn(self, about: About, theta: Tensor, residual: Tensor) -> None:
+        """Take a step after Q observations, all from the representation as it is.
+
+        Args:
+            about: what was observed.
+            theta: [Q, dim] the preferences that predicted it, as they are after the observation.
+            residual: [Q] what came, less the prediction.
+        """
+
+    def refit(self, refit: Refit) -> None:
+        """Fit to the whole log; called every `refit_every` rounds."""
+
+    def diagnostics(self, context: Context, theta: Tensor) -> dict[str, Tensor]:
+        """What to log: tagged numbers, given the preferences [B, dim] of the context's users."""
+        return {}
+
+    def extend(self, catalogue: Catalogue) -> None:
+        """Go on with a catalogue that has more arms or key-terms."""
+        self.catalogue = catalogue
+        self.changed()
+
+    def changed(self) -> None:
+        """Forget what was encoded before."""
+        self._table = self._terms = None
+
+    def share(self, processes: Processes) -> None:
+        """Exchange what is learned with other processes, over which users are split."""
+        self.processes = processes
+
+    def of(self, context: Context) -> Tensor:
+        """[B, A, dim] of a context's candidates."""
+        if context.has_own_features:
+            return self._encoded(context.arm_features, context.arms)
+        return look_up(self.arms(), context.arms)
+
+    def arms(self, ids: Index = EVERY_ROW) -> Tensor:
+        """[n, dim] of arms, by default of all N."""
+        if self._table is None:
+            every = self.catalogue.all_arms
+            self._table = self._encoded(self.catalogue.arm_features, every).detach()
+        return self._table if ids is EVERY_ROW else self._table[ids]
+
+    def terms(self, ids: Index = EVERY_ROW) -> Tensor:
+        """[n, dim] `sum_a p_{a,k} phi_a` of key-terms, by default of all K."""
+        if self._terms is None:
+            self._terms = self.catalogue.average(self.arms())
+        return self._terms if ids is EVERY_ROW else self._terms[ids]
+
+    def _encoded(self, x: Tensor, arms: Tensor) -> Tensor:
+        source, hint = f"{type(self).__name__}.encode", f"; {type(self).__name__}.dim is {self.dim}"
+        return expect_tensor(source, self.encode(x, arms), (*arms.shape, self.dim), x.dtype, hint)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        self.changed()  # to another precision or device
+        return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self.changed()
+
+
+class Observed(Representation):
+    """The catalogue's features as they are."""
+
+    def build(self, seed: int) -> None:
+        """Nothing but the length."""
+        self.dim = self.catalogue.dim
+
+    def encode(self, x: Tensor, arms: Tensor) -> Tensor:
+        """[..., D] x."""
+        return x
+
+    def arms(self, ids: Index = EVERY_ROW) -> Tensor:
+        """[n, D] the catalogue's."""
+        return self.catalogue.arms(ids)
+
+    def terms(self, ids: Index = EVERY_ROW) -> Tensor:
+        """[n, D] the catalogue's."""
+        return self.catalogue.terms(ids)
