@@ -1,11 +1,16 @@
 """The command line as a user meets it."""
 
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 import yaml
 
 from conbandit_torch.commands.main import main
+from conbandit_torch.commands.screen import Screen
+from tests.conftest import wait_for
 from tests.helpers.commands import conbandit, numbers, rows
 from tests.helpers.configs import GOOD, changed, write
 
@@ -301,3 +306,64 @@ def test_a_finished_folder_is_told_so(tmp_path, capsys):
     assert "jobs: all are done" in capsys.readouterr().err
     assert main(["resume", str(tmp_path / "nowhere")]) == 2
     assert "nowhere: no such folder" in capsys.readouterr().err
+
+
+def in_a_shell(command, *arguments):
+    """A command line with its redirections; `$C` is the program."""
+    program = f"{sys.executable} -m conbandit_torch"
+    return subprocess.run(
+        ["bash", "-c", command, "bash", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"C": program},
+    )
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&-"])
+def test_closed_streams_stop_nobody(tmp_path, closed):
+    done = in_a_shell(f'$C run "$1" --out "$2" {closed}', write(tmp_path, GOOD), tmp_path / "out")
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert len(rows(tmp_path / "out" / "summary.csv")) == 4
+    done = in_a_shell(f'$C report "$1" {closed}', tmp_path / "nowhere")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+def test_a_run_goes_on_after_its_reader_has_gone(tmp_path):
+    """`true` ends before anything is printed: every line meets a broken pipe."""
+    code = tmp_path / "code"
+    command = '( $C run "$1" --out "$2" 2>&1; echo $? >"$3" ) | true'
+    done = in_a_shell(command, write(tmp_path, GOOD), tmp_path / "out", code)
+    assert "Traceback" not in done.stderr
+    wait_for(lambda: code.exists() and code.read_text())
+    assert code.read_text() == "0\n" and len(rows(tmp_path / "out" / "summary.csv")) == 4
+
+
+ESCAPE = "\x1b[31mred\x07"
+
+
+def test_escape_sequences_in_names_are_shown_and_not_sent(tmp_path, capsys):
+    config = write(tmp_path, GOOD | {"policies": {ESCAPE: "LinUCB"}})
+    assert main(["run", str(config)]) == 2
+    assert main(["report", str(tmp_path / ESCAPE)]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said and "\x07" not in said
+    assert said.count(r"\x1b[31mred\x07") == 3
+
+
+def test_tables_show_escape_sequences_and_do_not_send_them(capsys):
+    from rich.table import Table
+
+    table = Table("policy")
+    table.add_row(ESCAPE)
+    Screen().print(table)
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and r"\x1b[31mred\x07" in said
+
+
+@pytest.mark.parametrize("name", ["experiment.yaml", "Summary.CSV", "report.md", "plots", "how.json.part"])
+def test_names_that_a_results_folder_needs_are_refused(tmp_path, capsys, name):
+    config = write(tmp_path, GOOD | {"policies": {name: "LinUCB"}})
+    assert main(["run", str(config), "--out", str(tmp_path / "out")]) == 2
+    assert f"policies.{name}: a policy's name is a folder's name, and" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
