@@ -123,6 +123,10 @@ class Observed(Representation):
         """[..., D] x."""
         return x
 
+    def of(self, context: Context) -> Tensor:
+        """[B, A, D] the context's, which the environment looks up too: once for both."""
+        return context.arm_features
+
     def arms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, D] the catalogue's."""
         return self.catalogue.arms(ids)
