@@ -178,7 +178,7 @@ class Disk:
         # A file that was renamed has its old name or its new one, never both or neither.
         moved = {before[name]: name for name in before if now.get(name) != before[name]}
         decided: dict[str, bool] = {}
-        for name in sorted(before.keys() | now.keys(), key=lambda name: name not in now):
+        for name in sorted(before.keys() | now.keys(), key=lambda name: (name not in now, name)):
             if before.get(name) == now.get(name):
                 chosen[name] = now[name]
                 continue

@@ -125,7 +125,6 @@ def test_environments_and_policies_do_not_know_each_other():
     assert met == []
 
 
-@pytest.mark.xfail(strict=False, reason="bandits and conversation still have circles")
 def test_no_modules_import_each_other_in_a_circle():
     assert cycle(graph()) is None
 

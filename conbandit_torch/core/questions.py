@@ -103,7 +103,11 @@ class _Ids(About):
 
 
 class Terms(_Ids):
-    """Key-terms, one per question: "are you interested in basketball?"."""
+    """Key-terms, one per question: "are you interested in basketball?".
+
+    Args:
+        of: [Q] ids of key-terms.
+    """
 
     def features(self, source: Features) -> Tensor:
         """[Q, D] `x~_k = sum_a p_{a,k} x_a`."""
@@ -119,7 +123,11 @@ class Terms(_Ids):
 
 
 class Arms(_Ids):
-    """Arms, one per question, by their ids in the catalogue."""
+    """Arms, one per question.
+
+    Args:
+        of: [Q] the arms' ids in the catalogue.
+    """
 
     def features(self, source: Features) -> Tensor:
         """[Q, D] `x_a`."""

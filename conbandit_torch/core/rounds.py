@@ -60,11 +60,18 @@ class Logged(NamedTuple):
 
 @dataclass(frozen=True)
 class Round:
-    """One round, complete enough to be written down and played again."""
+    """One round, complete enough to be written down and played again.
+
+    Attributes:
+        context: who was here, at which of their rounds, with which candidates.
+        dialogue: what was asked, and answered, in order.
+        arm: [B] positions of the arms shown among the candidates.
+        outcome: what came of it.
+    """
 
     context: Context
     dialogue: list[tuple[Question, Answer]]
-    arm: Tensor  # [B] positions among the candidates
+    arm: Tensor
     outcome: Outcome
 
     @property

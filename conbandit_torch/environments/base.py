@@ -30,6 +30,9 @@ class Environment(nn.Module, ABC):
     processes: Processes = ALONE
     first_user = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def split(self, processes: Processes) -> None:
         """Keep this process's share of the users, and forget the others."""
         if processes.size > 1:

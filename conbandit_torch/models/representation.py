@@ -34,6 +34,9 @@ class Representation(nn.Module):
     _table: Tensor | None = None  # [N, dim] all arms, encoded; None: not known, or not any more
     _terms: Tensor | None = None  # [K, dim] all key-terms, likewise
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def attach(self, catalogue: Catalogue, seed: int) -> None:
         """Get ready for the arms of a catalogue; random numbers come from `Stream(seed, ...)`."""
         if "catalogue" in self._modules:
@@ -122,6 +125,10 @@ class Observed(Representation):
     def encode(self, x: Tensor, arms: Tensor) -> Tensor:
         """[..., D] x."""
         return x
+
+    def of(self, context: Context) -> Tensor:
+        """[B, A, D] the context's, which the environment looks up too: once for both."""
+        return context.arm_features
 
     def arms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, D] the catalogue's."""

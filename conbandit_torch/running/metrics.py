@@ -80,13 +80,14 @@ class Metrics(nn.Module):
         """Count one round."""
         rewards = [feedback.reward for feedback in played.outcome.feedback]
         reward = rewards[0] if len(rewards) == 1 else torch.cat([self._sums[:0].float(), *rewards])
-        regret = played.outcome.regret
-        if regret is not None:
-            total = regret.sum(dtype=torch.float64)
-            self._sums[:2].add_(total)
-            self._sums[2].add_(len(regret))
-        self._sums[3].add_(reward.sum(dtype=torch.float64))
-        self._sums[4].add_(len(reward))
+        regret, one = played.outcome.regret, torch.ones_like(reward)
+        if regret is not None and len(regret) == len(reward):  # as a rule: all at once
+            self._sums[:5].add_(torch.stack((regret, regret, one, reward, one)).sum(1, dtype=torch.float64))
+        else:
+            self._sums[3:5].add_(torch.stack((reward, one)).sum(1, dtype=torch.float64))
+            if regret is not None:
+                self._sums[:2].add_(regret.sum(dtype=torch.float64))
+                self._sums[2].add_(len(regret))
         if len(self._clicks):
             place = self._counted + torch.arange(len(reward), device=reward.device)
             self._clicks.index_add_(0, place // WINDOW, reward.double())

@@ -186,8 +186,9 @@ class Greying(Broken):
 
 
 class Deaf(Observed):
-    def encode(self, x, arms):
-        return self.catalogue.arm_features[arms] + 1
+    def of(self, context):
+        own = super().of(context)
+        return own + 1 if context.has_own_features else own
 
 
 class Stubborn(LinearBandit):

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from conbandit_torch import Catalogue, RidgeRegression
 from conbandit_torch.configuration.load import parse_seeds
 from conbandit_torch.core.digests import fingerprint
+from conbandit_torch.core.questions import Arms
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.models.history import History
 from conbandit_torch.running.checkpoint import SavedState, read_checkpoint, write_checkpoint
@@ -134,12 +135,18 @@ def test_a_log_holds_what_was_appended_and_is_saved_so(pieces):
     for piece in pieces:
         columns = list(zip(*piece, strict=True)) or [(), (), ()]
         kinds = (torch.int64, torch.int64, torch.float64)
-        history.append(*(torch.tensor(c, dtype=kind) for c, kind in zip(columns, kinds, strict=True)))
+        users, arms, values = (torch.tensor(c, dtype=kind) for c, kind in zip(columns, kinds, strict=True))
+        history.append(users, Arms(arms), values)
     restored = log()
     restored.load_state_dict(history.state_dict())
     everything = [entry for piece in pieces for entry in piece]
     for one in (history, restored):
-        assert list(zip(*(column.tolist() for column in one.entries()), strict=True)) == everything
+        found = [
+            (user, arm, value)
+            for users, about, values in one.entries()
+            for user, (arm,), value in zip(users.tolist(), about.ids().tolist(), values.tolist(), strict=True)
+        ]
+        assert found == everything
 
 
 @arbitrary
