@@ -53,6 +53,11 @@ class Bandit(Rows, ABC):
         """U."""
         return self.num_rows
 
+    @property
+    def draws(self) -> bool:
+        """Whether decisions depend on `seed`. A policy whose decisions never do says False."""
+        return True
+
     @abstractmethod
     def scores(self, context: Context) -> Tensor:
         """[B, A]: how much each candidate should be shown; the largest is chosen. Implement this."""

@@ -71,6 +71,11 @@ class CoFineUCB(LinearBandit):
         self.register_buffer("projection", projection.to(like))
         self.coarse_model = RidgeRegression(num_users, projection.shape[1], coarse_ridge, like=like)
 
+    @property
+    def draws(self) -> bool:
+        """Only if the representation does."""
+        return self.representation.draws
+
     def levels(self) -> list[Level]:
         """The fine level, shrunk towards P times the coarse one."""
         coarse = Level("coarse", self.coarse_model, self.coarse_alpha, self.projection)

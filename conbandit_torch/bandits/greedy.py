@@ -37,6 +37,11 @@ class Greedy(LinearBandit):
     ) -> None:
         super().__init__(catalogue, num_users, ridge=ridge, representation=representation, seed=seed)
 
+    @property
+    def draws(self) -> bool:
+        """Only if the representation does."""
+        return self.representation.draws
+
 
 class EpsilonGreedy(Greedy):
     """Shows a random candidate now and then, and else what `Greedy` would.
@@ -69,6 +74,11 @@ class EpsilonGreedy(Greedy):
             raise ValueError(f"epsilon must be in [0, 1], got {epsilon}")
         super().__init__(catalogue, num_users, ridge=ridge, representation=representation, seed=seed)
         self.epsilon = epsilon
+
+    @property
+    def draws(self) -> bool:
+        """When and what to explore."""
+        return True
 
     def scores(self, context: Context) -> Tensor:
         """[B, A] `x^T theta`, or independent uniform numbers in a user's exploring rounds."""

@@ -39,3 +39,8 @@ class LinUCB(LinearBandit):
         super().__init__(
             catalogue, num_users, alpha=alpha, ridge=ridge, representation=representation, seed=seed
         )
+
+    @property
+    def draws(self) -> bool:
+        """Only if the representation does."""
+        return self.representation.draws

@@ -31,12 +31,16 @@ GIVEN_TO_ENVIRONMENTS = {"seed"}
 def build_environment(experiment: Experiment, seed: int) -> Environment:
     """The experiment's environment; errors of its constructor name the file."""
     part = experiment.environment
-    takes_seed = "seed" in _defaults(resolve_name(part["class_path"]))
-    given = {"seed": seed} if takes_seed else {}  # a recorded environment has nothing to draw
+    given = {"seed": seed} if takes_seed(experiment) else {}
     environment: Environment = _instantiate(
         f"{experiment.source}: environment", part, Environment, GIVEN_TO_ENVIRONMENTS, given
     )
     return environment
+
+
+def takes_seed(experiment: Experiment) -> bool:
+    """Whether the experiment's environment draws anything; a recorded one has nothing to draw."""
+    return "seed" in _defaults(resolve_name(experiment.environment["class_path"]))
 
 
 def build_policy(experiment: Experiment, name: str, environment: Environment, seed: int) -> Bandit:

@@ -59,6 +59,11 @@ class KeyTermMixin(AskingMixin, LinearBandit):
         super().__init__(catalogue, num_users, schedule=schedule, **base)
         self.select = checked_part("select", Selection, select)
 
+    @property
+    def draws(self) -> bool:
+        """If the base does, or the rule that selects key-terms."""
+        return super().draws or self.select.draws
+
     def question(self, context: Context, rows: Index) -> Question:
         """The key-terms that the selection rule picks."""
         return Question(rows, Terms(self.select(self.asking(context.take(rows)))))

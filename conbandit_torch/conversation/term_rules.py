@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,8 @@ from conbandit_torch.core.checks import highest
 
 class Selection(ABC):
     """Scores every key-term for every row; the highest is asked. To write one, implement `scores`."""
+
+    draws: ClassVar[bool] = True  # whether it draws random numbers
 
     @abstractmethod
     def scores(self, asking: Asking) -> Tensor:
@@ -44,6 +47,8 @@ class OptimalTerm(Selection):
     Symbols: two levels have `P = X M^-1`, `G = M~`.
     Differs: nothing known.
     """
+
+    draws = False
 
     def scores(self, asking: Asking) -> Tensor:
         """[B, K] the value of Eq. 8."""
@@ -80,6 +85,8 @@ class MaxRelatedConfidence(Selection):
     Differs: the paper's factor alpha~ is the same for all key-terms and left out.
     """
 
+    draws = False
+
     def scores(self, asking: Asking) -> Tensor:
         """[B, K] average interval of the key-term's candidates."""
         radius = asking.model.norm(asking.models, asking.reach())  # [B, A]
@@ -96,6 +103,8 @@ class LargestConfidenceReduction(Selection):
     Symbols: two levels have `p_a = M^-1 x_a`, `G = M~`.
     Differs: C is the key-term level's part of the interval, as in the released code.
     """
+
+    draws = False
 
     def scores(self, asking: Asking) -> Tensor:
         """[B, K] average reduction of the intervals of the key-term's candidates."""
@@ -120,6 +129,8 @@ class MaxConfidenceRadius(Selection):
     Differs: the paper has one level; two are our extension.
     """
 
+    draws = False
+
     def scores(self, asking: Asking) -> Tensor:
         """[B, K] the key-terms' radii."""
         return asking.radii()
@@ -136,6 +147,8 @@ class UpperConfidenceTerm(Selection):
     Args:
         alpha: factor of the radius.
     """
+
+    draws = False
 
     alpha: float = 0.25
 

@@ -26,6 +26,7 @@ class Representation(nn.Module):
     """
 
     learns = False  # whether feedback changes it; then users share it
+    draws = True  # whether it depends on the seed
     refit_every: int | None = None  # rounds between two refits; None: never
     dim: int  # length of the vectors that `encode` gives
     catalogue: Catalogue
@@ -114,6 +115,8 @@ class Representation(nn.Module):
 
 class Observed(Representation):
     """The catalogue's features as they are."""
+
+    draws = False
 
     def build(self, seed: int) -> None:
         """Nothing but the length."""

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.progress import ProgressBar, ProgressLines, progress_bars
-from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
+from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy, takes_seed
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
@@ -157,8 +157,14 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
         environment.split(processes)
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: environment: {error}") from None
-    for name in experiment.policies:
-        build_policy(experiment, name, environment, experiment.seeds[0])
+    seed = experiment.seeds[0]
+    policies = [build_policy(experiment, name, environment, seed) for name in experiment.policies]
+    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not any(own.draws for own in policies):
+        raise ConfigError(
+            f"{experiment.source}: seeds: there are {len(experiment.seeds)}, but neither the environment "
+            f"({type(environment).__name__}) nor a policy draws anything: every seed would give the same "
+            "run, and copies are no sample; give one seed"
+        )
     build_callbacks(experiment)
 
 
