@@ -29,6 +29,7 @@ def data_of(path):
     return None if data is None else Path(os.path.expandvars(data["init_args"]["path"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_every_config_runs(path, tmp_path):
     """Those on real data only where $CONBANDIT_DATA has them; without, they are read."""
@@ -40,6 +41,7 @@ def test_every_config_runs(path, tmp_path):
     assert [row["policy"] for row in rows(out / "summary.csv")] == policies
 
 
+@pytest.mark.slow
 def test_quickstart_shows_the_gap(tmp_path):
     """ConUCB is below three quarters of LinUCB for every seed (measured: 0.63 to 0.67)."""
     regret = final_regret("quickstart.yaml", tmp_path / "out")
@@ -47,6 +49,7 @@ def test_quickstart_shows_the_gap(tmp_path):
         assert regret["ConUCB", seed] < 0.75 * regret["LinUCB", seed]
 
 
+@pytest.mark.slow
 def test_the_papers_order_on_its_synthetic_setting(tmp_path):
     """LinUCB loses most, then Arm-Con, then Var-RS; the other three less, ConUCB as little as any.
 
@@ -61,6 +64,7 @@ def test_the_papers_order_on_its_synthetic_setting(tmp_path):
     assert mean["ConUCB"] < 1.01 * min(mean.values())
 
 
+@pytest.mark.slow
 def test_the_papers_order_with_hidden_features_and_what_refit_adds(tmp_path):
     """hConUCB < hArm-Con < hLinUCB < LinUCB, and refit every 50 rounds takes off more than a quarter.
 
