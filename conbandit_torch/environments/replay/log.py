@@ -12,7 +12,7 @@ from conbandit_torch.datasets.base import Prepared
 
 
 @dataclass(frozen=True)
-class Events:
+class UserLogs:
     """Events user by user, each user's in the order of time.
 
     Attributes:
@@ -32,12 +32,12 @@ class Events:
         """[E] whose event."""
         return torch.arange(len(self.count)).repeat_interleave(self.count)
 
-    def of(self, users: Tensor) -> Events:
+    def of(self, users: Tensor) -> UserLogs:
         """Those of some users, who are numbered anew in the order given."""
         count = self.count[users]
         first = count.cumsum(0) - count
         own = torch.arange(int(count.sum())) + (self.first[users] - first).repeat_interleave(count)
-        return Events(first, count, self.items[own], self.clicks[own])
+        return UserLogs(first, count, self.items[own], self.clicks[own])
 
     def distinct(self, num_items: int) -> Distinct:
         """The users' distinct items."""
@@ -64,7 +64,7 @@ class Distinct:
     places: Tensor
 
 
-def split(prepared: Prepared, fit_share: float) -> tuple[Events, Events]:
+def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[UserLogs, UserLogs]:
     """The first share of every user's events, at least one, and the rest."""
     if not len(prepared.users):
         raise ValueError("the log holds no events")
@@ -74,10 +74,10 @@ def split(prepared: Prepared, fit_share: float) -> tuple[Events, Events]:
     count = torch.bincount(prepared.users, minlength=len(prepared.user_names))
     first = count.cumsum(0) - count
     fitted = (count.double() * fit_share).long().clamp_min(1).minimum(count)
-    return Events(first, fitted, items, clicks), Events(first + fitted, count - fitted, items, clicks)
+    return UserLogs(first, fitted, items, clicks), UserLogs(first + fitted, count - fitted, items, clicks)
 
 
-def with_enough_items(rest: Events, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
+def with_enough_items(rest: UserLogs, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
     """Users with at least `pool` distinct items, most events first, and how many others have events."""
     everyone = rest.of(torch.arange(len(rest.count)))
     distinct = everyone.distinct(num_items).count
@@ -96,7 +96,7 @@ def with_enough_items(rest: Events, pool: int, users: int | None, num_items: int
     return enough[longest][:users], len(distinct) - len(enough)
 
 
-def fit(features: Tensor, past: Events, ridge: float) -> Tensor:
+def fit(features: Tensor, past: UserLogs, ridge: float) -> Tensor:
     """[U, D] ridge regressions of clicks on items' features, a user each."""
     dim = features.shape[1]
     penalty = ridge * torch.eye(dim, dtype=features.dtype)
