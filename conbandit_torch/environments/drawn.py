@@ -103,7 +103,7 @@ class Drawn(Simulated):
         self.step.zero_()
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
-        """As `Simulated.pull`; the next round may have other visitors."""
+        """Rewards and regrets of the round; the next one may have other visitors."""
         outcome = super().pull(context, arm)
         self.step.add_(1)
         return outcome

@@ -1,4 +1,4 @@
-"""Data of one's own: two plain tables, as CSV or Parquet."""
+"""Your own data: two plain tables, as CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ITEM_COLUMNS = (LINE, "item", "terms", "title")  # what is no side feature
 
 
 class Table(Reader):
-    """Data of one's own, as two tables: `feedback` and `items`, each `.csv`, `.csv.gz` or `.parquet`.
+    """Your own data, as two tables: `feedback` and `items`, each `.csv`, `.csv.gz` or `.parquet`.
 
     `feedback` has the columns `user`, `item`, `value` and, if known, `time` in whole seconds; one row an
     event. `items` has the columns `item`, `terms` (key-terms, separated by `|`) and, if wanted, `title`;
@@ -147,7 +147,7 @@ def _side(table: pd.DataFrame) -> tuple[list[Any], dict[str, np.ndarray]]:
 
 
 def _parquet(path: Path, columns: dict[str, str], optional: dict[str, str]) -> Iterator[pd.DataFrame]:
-    """The same from Parquet; `LINE` is the row."""
+    """A table in Parquet, piece by piece; `LINE` is the row."""
     import pandas as pd
 
     if find_spec("pyarrow") is None:

@@ -168,7 +168,7 @@ class Replay(Simulated):
 
     def observe(self) -> Context:
         """The next event of every user who has one; the same until `pull` ends the round."""
-        now = int(self.rounds[0])  # user 0's log is the longest, and whoever is here has come as far
+        now = int(self.rounds[0])  # user 0's log is the longest, and all who are here have come as far
         if now >= len(self._here):
             raise RuntimeError(f"the log is over after {self.length} rounds; reset() starts it again")
         here = self._here[now]
