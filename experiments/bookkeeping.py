@@ -25,8 +25,8 @@ from rich.console import Console
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.configuration.load import load
-from conbandit_torch.core.digests import file_digest
 from conbandit_torch.core.files import make_folder
+from conbandit_torch.core.seals import file_digest
 from conbandit_torch.running import runner
 from conbandit_torch.running.folder import CONFIG, METRICS, job_folder
 from conbandit_torch.running.job import origin_of, write_config

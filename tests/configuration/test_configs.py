@@ -47,6 +47,7 @@ def test_quickstart_shows_the_gap(tmp_path):
         assert regret["ConUCB", seed] < 0.75 * regret["LinUCB", seed]
 
 
+@pytest.mark.slow
 def test_the_papers_order_on_its_synthetic_setting(tmp_path):
     """LinUCB loses most, then Arm-Con, then Var-RS; the other three less, ConUCB as little as any.
 
@@ -61,6 +62,7 @@ def test_the_papers_order_on_its_synthetic_setting(tmp_path):
     assert mean["ConUCB"] < 1.01 * min(mean.values())
 
 
+@pytest.mark.slow
 def test_the_papers_order_with_hidden_features_and_what_refit_adds(tmp_path):
     """hConUCB < hArm-Con < hLinUCB < LinUCB, and refit every 50 rounds takes off more than a quarter.
 

@@ -58,6 +58,7 @@ def test_a_replaced_file_may_be_lost_unless_its_data_and_its_name_were_synced(tm
         assert found == possible
 
 
+@pytest.mark.slow
 def test_whatever_a_power_failure_leaves_is_resumed_to_the_same_results(tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(power.CONFIG))

@@ -304,6 +304,7 @@ def test_what_cannot_be_split_says_so():
         small_world().split(Processes(0, 20))
 
 
+@pytest.mark.slow
 def test_two_processes_stopped_and_resumed_by_torchrun_end_like_one(tmp_path):
     policies = {
         "hConUCB": {"class_path": "HConUCB", "init_args": {"hidden_dim": 2, "refit_every": 50}},

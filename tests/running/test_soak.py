@@ -4,9 +4,12 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import REPOSITORY
 
 
+@pytest.mark.slow
 def test_a_short_soak_measures_ten_windows_of_every_policy(tmp_path):
     script = REPOSITORY / "experiments" / "soak.py"
     command = [sys.executable, script, "--rounds", "500", "--no-judge", "--out", tmp_path]
