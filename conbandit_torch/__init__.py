@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
-    from conbandit_torch.conversation.asking import ArmConversationMixin
+    from conbandit_torch.conversation.asking import Asking
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
         ConLinUCB,
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
     from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
     from conbandit_torch.conversation.key_terms import KeyTermMixin
+    from conbandit_torch.conversation.mixins import ArmConversationMixin
     from conbandit_torch.conversation.one_level import OneLevelMixin
-    from conbandit_torch.conversation.record import Asking
     from conbandit_torch.conversation.regret_bound import regret_bound
     from conbandit_torch.conversation.schedules import (
         LinearSchedule,

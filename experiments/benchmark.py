@@ -170,7 +170,7 @@ def break_down(contender: Contender, options: argparse.Namespace) -> dict[str, f
         watched: list[tuple[Any, str, str]] = [(run, "run", "loop")]
         watched += [(environment, method, "rewards") for method in ("observe", "answer", "pull")]
         watched += [(environment, method, "draws") for method in ("pools", "arm_noise", "term_noise")]
-        watched += [(policy, method, "gather") for method in ("features", "term_features")]
+        watched += [(policy.representation, method, "gather") for method in ("of", "terms")]
         watched += [(policy, "choose", "scores"), (policy, "ask", "questions")]
         watched += [(policy, method, "updates") for method in ("listen", "update")]
         watched += [(run.metrics, method, "metrics") for method in ("add", "read")]

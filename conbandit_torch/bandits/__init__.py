@@ -1,1 +1,1 @@
-"""Base bandits: one algorithm a file."""
+"""Base bandits: one algorithm per file."""

@@ -13,7 +13,7 @@ from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows, highest
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
-from conbandit_torch.core.questions import Answer, Question
+from conbandit_torch.core.questions import About, Answer, Question
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rows import Rows, all_rows
 from conbandit_torch.models.levels import Level
@@ -65,6 +65,10 @@ class Bandit(Rows, ABC):
     @abstractmethod
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn that `arm` [B] (positions) earned `reward` [B]. Implement this."""
+
+    def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
+        """Learn that each row of the context answered `value` [B] when asked `about` something."""
+        raise NotImplementedError(f"{type(self).__name__} learns no answers")
 
     def ask(self, context: Context) -> Question | None:
         """The next question to put to this round's users, or None. A plain bandit asks nothing."""

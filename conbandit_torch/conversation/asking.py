@@ -1,127 +1,105 @@
-"""When a policy asks, and what it tells the parts that decide about it."""
+"""What schedules and rules see of a policy: a small record, not the policy."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.conversation.record import Asking
-from conbandit_torch.conversation.schedules import LogSchedule, Schedule
-from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, rows_of
+from conbandit_torch.core.algebra import quadratic, sqrt_
+from conbandit_torch.core.blocks import EVERY_ROW, Index, rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.core.checks import expect_rows, expect_tensor
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.questions import About, Answer, Arms, Question
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.models import levels as chain
+from conbandit_torch.models.levels import Level
+from conbandit_torch.models.representation import Representation
+from conbandit_torch.models.ridge import RidgeRegression
 
-PartT = TypeVar("PartT")
 
+@dataclass(frozen=True)
+class Asking:
+    """Who may be asked, and what is known of the key-terms.
 
-class AskingMixin(Bandit):
-    """When to ask: a user in round t has `floor(b(t))` less the questions asked so far to go.
-
-    Subclasses say what to ask (`question`) and how an answer is learned (`hear`).
-
-    Args:
+    Attributes:
+        context: who is here, B rows, at which of their rounds, with which candidates.
         catalogue: arms and key-terms.
-        num_users: U.
-        schedule: when to ask.
-        base: the base bandit's own arguments.
+        asked: [B] questions that each of the users has been asked so far.
+        stream: reproducible random numbers of the policy, by purpose.
+        levels: the regressions that a linear score rests on; empty, if there are none.
+        answer_level: which of them answers enter.
+        representation: what they see of arms and key-terms.
+        thetas: gives the estimates [B, D] of every level for the users `who`.
+        models_of: gives the regressions that the users `who` have.
     """
 
-    asked: Tensor  # [U] questions that each user has been asked
+    context: Context
+    catalogue: Catalogue
+    asked: Tensor
+    stream: Callable[[str], Stream]
+    levels: Sequence[Level]
+    answer_level: int
+    representation: Representation | None
+    thetas: Callable[[Index], list[Tensor]]
+    models_of: Callable[[Index], Index]
+    _terms: list[Tensor] = field(default_factory=list, repr=False)  # known once asked for, in all blocks
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        bandits: list[str] = []
-        for base in cls.__bases__:
-            if issubclass(base, AskingMixin) and bandits:
-                given = ", ".join(b.__name__ for b in cls.__bases__)
-                raise TypeError(
-                    f"class {cls.__name__}({given}): swap {bandits[-1]} and {base.__name__}; the mixin "
-                    f"stands left of the bandit: class {cls.__name__}({base.__name__}, {bandits[-1]})"
-                )
-            if issubclass(base, Bandit) and not issubclass(base, AskingMixin):
-                bandits.append(base.__name__)
+    def __len__(self) -> int:
+        return len(self.context)
 
-    def __init__(
-        self, catalogue: Catalogue, num_users: int, *, schedule: Schedule = LogSchedule(5), **base: Any
-    ) -> None:
-        super().__init__(catalogue, num_users, **base)
-        self.schedule = checked_part("schedule", Schedule, schedule)
-        self.register_rows("asked", torch.zeros((), dtype=torch.int64, device=catalogue.arm_features.device))
+    @property
+    def model(self) -> RidgeRegression:
+        """The regression G that answers enter."""
+        if not self.levels:
+            raise NotImplementedError("this policy has no radii of key-terms: a LinearBandit has")
+        return self.levels[self.answer_level].model
 
-    def asking(self, context: Context) -> Asking:
-        """What a schedule and a rule are told."""
-        return Asking(
-            context=context,
-            catalogue=self.catalogue,
-            asked=self.asked[context.who],
-            stream=self.stream,
-            levels=self.levels(),
-            answer_level=self.answer_level,
-            representation=self.representation,
-            thetas=self.thetas,
-            models_of=self.models_of,
-        )
+    @property
+    def models(self) -> Index:
+        """Which of the regressions the rows have."""
+        return self.models_of(self.context.who)
 
-    def ask(self, context: Context) -> Question | None:
-        """One question to every user who has some to go; None when nobody has."""
-        self._check(context)
-        source = f"{type(self.schedule).__name__}.due"
-        due = expect_tensor(source, self.schedule.due(self.asking(context)), (len(context),), torch.bool)
-        rows = due.nonzero().squeeze(1)
-        if not self.anybody(len(rows) > 0):  # where users share something, all learn from an answer
-            return None
-        return self.question(context, EVERY_ROW if len(rows) == len(context) else rows)
+    def theta(self) -> Tensor:
+        """[B, D] the preferences by which answers are predicted."""
+        return self.thetas(self.context.who)[self.answer_level]
 
-    @abstractmethod
-    def question(self, context: Context, rows: Index) -> Question:
-        """What to ask these rows."""
+    def terms(self) -> Tensor:
+        """[K, D] features of all key-terms."""
+        if not self._terms:
+            self._terms.append(self._seen().terms())
+        return self._terms[0]
 
-    def listen(self, context: Context, question: Question, answer: Answer) -> None:
-        """Learn from the answers that are known, and count the questions."""
-        self._check(context)
-        heard = question.check(context, self.catalogue)
-        expect_rows("answer", answer.value, len(heard))
-        known = answer.rows
-        self.hear(heard.take(known), question.about.take(known), rows_of(answer.value, known))
-        add_at(self.asked, heard.who, 1)
+    def reach(self) -> Tensor:
+        """[B, A, D] P: row p_a is how the score of candidate a moves with the theta that answers change.
 
-    @abstractmethod
-    def hear(self, context: Context, about: About, value: Tensor) -> None:
-        """Learn that the rows of the context answered `value` [Q] when asked `about` something."""
+        `|p_a|_{G^-1}` is the part of its uncertainty that answers can shrink. Two levels have
+        `p_a = (1-lam) M^-1 x_a` and G = M~; one level has `p_a = x_a` and G = M.
+        """
+        x = self._seen().of(self.context)
+        return chain.reach(self.levels, self.models, x, self.answer_level)
 
+    def radii(self) -> Tensor:
+        """[B, K] `|x~_k|_{G^-1}`: how little is known of each key-term."""
+        return sqrt_(quadratic(self.model.inverse[self.models], self.terms()))
 
-class ArmConversationMixin(AskingMixin):
-    """Asks about arms: extra arms of A_t, chosen by the base's own rule, that cost no regret.
+    def map(self, function: Callable[[Asking], Tensor]) -> Tensor:
+        """`function` of runs of rows, put together again: [B, ...]; so that work arrays stay bounded."""
+        dim = self.model.dim
+        rows = rows_per_block(max(self.context.arms.shape[1] * dim, dim * dim, self.catalogue.num_terms))
+        if rows >= len(self):
+            return function(self)
+        starts = range(0, len(self), rows)
+        return torch.cat([function(self.take(slice(start, start + rows))) for start in starts])
 
-    The answer is the arm's reward and is learned like one; the same arm may be asked again.
+    def take(self, rows: Index) -> Asking:
+        """The record of some of the rows."""
+        if rows is EVERY_ROW:
+            return self
+        return replace(self, context=self.context.take(rows), asked=self.asked[rows])
 
-    Args:
-        catalogue: arms; key-terms are not used.
-        num_users: U.
-        schedule: when to ask.
-        base: the base bandit's own arguments.
-    """
-
-    def question(self, context: Context, rows: Index) -> Question:
-        """The arms that the base would show."""
-        asked = context.take(rows)
-        return Question(rows, Arms(asked.pick(self.choose(asked)).arms.squeeze(1)))
-
-    def hear(self, context: Context, about: About, value: Tensor) -> None:
-        """Learn an answer like a reward."""
-        if not isinstance(about, Arms):
-            raise ValueError(f"{type(self).__name__} asks about arms, got {type(about).__name__}")
-        self.learn(context.showing(about.of), torch.zeros_like(about.of), value)
-
-
-def checked_part(name: str, kind: type, part: PartT) -> PartT:
-    """The part, if it is of the kind."""
-    if not isinstance(part, kind):
-        raise TypeError(f"{name} must be a {kind.__name__}, got {part!r}")
-    return part
+    def _seen(self) -> Representation:
+        _ = self.model  # or else an error that says why not
+        assert self.representation is not None  # where there are levels, for the type checker
+        return self.representation

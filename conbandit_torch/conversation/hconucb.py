@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conbandit_torch.bandits.hlinucb import HLinUCB
-from conbandit_torch.conversation.asking import ArmConversationMixin
+from conbandit_torch.conversation.mixins import ArmConversationMixin
 from conbandit_torch.conversation.schedules import LogSchedule, Schedule
 from conbandit_torch.conversation.term_rules import (
     LargestConfidenceReduction,

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.bandits.linear import SAMPLE, LinearBandit
-from conbandit_torch.conversation.asking import AskingMixin, checked_part
+from conbandit_torch.conversation.mixins import AskingMixin, checked_part
 from conbandit_torch.conversation.schedules import LogSchedule, Schedule
 from conbandit_torch.conversation.term_rules import OptimalTerm, Selection
 from conbandit_torch.core.blocks import Index
@@ -68,11 +68,11 @@ class KeyTermMixin(AskingMixin, LinearBandit):
         """The key-terms that the selection rule picks."""
         return Question(rows, Terms(self.select(self.asking(context.take(rows)))))
 
-    def hear(self, context: Context, about: About, value: Tensor) -> None:
+    def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn the answers at the level that they enter."""
         if any(isinstance(side, Arms) for side in about.sides()):
             raise ValueError(f"{type(self).__name__} asks about key-terms, got a question about arms")
-        self.learn_answer(context, about, value)
+        super().learn_answer(context, about, value)
 
     def diagnostics(self, context: Context) -> dict[str, Tensor]:
         """The base's, and the mean width that answers can shrink, over the first users' candidates."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from conbandit_torch.conversation.record import Asking
+from conbandit_torch.conversation.asking import Asking
 from conbandit_torch.core.checks import expect_tensor
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conbandit_torch.conversation.record import Asking
+from conbandit_torch.conversation.asking import Asking
 from conbandit_torch.conversation.term_rules import Selection, one_hot
 from conbandit_torch.core.catalogue import Catalogue
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from conbandit_torch.conversation.record import Asking
+from conbandit_torch.conversation.asking import Asking
 from conbandit_torch.core.algebra import quadratic, sqrt_
 from conbandit_torch.core.catalogue import Edges
 from conbandit_torch.core.checks import highest

@@ -21,7 +21,7 @@ _NAMES_OF = {
     "conbandit_torch.bandits.thompson": ("LinThompson",),
     "conbandit_torch.bandits.uniform": ("Random",),
     "conbandit_torch.callbacks.base": ("Callback",),
-    "conbandit_torch.conversation.asking": ("ArmConversationMixin",),
+    "conbandit_torch.conversation.mixins": ("ArmConversationMixin",),
     "conbandit_torch.conversation.concofineucb": ("ConCoFineUCB",),
     "conbandit_torch.conversation.conlinucb": (
         "ConLinUCB",
@@ -47,7 +47,7 @@ _NAMES_OF = {
     ),
     "conbandit_torch.conversation.key_terms": ("KeyTermMixin",),
     "conbandit_torch.conversation.one_level": ("OneLevelMixin",),
-    "conbandit_torch.conversation.record": ("Asking",),
+    "conbandit_torch.conversation.asking": ("Asking",),
     "conbandit_torch.conversation.regret_bound": ("regret_bound",),
     "conbandit_torch.conversation.schedules": (
         "LinearSchedule",

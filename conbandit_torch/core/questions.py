@@ -21,7 +21,7 @@ from conbandit_torch.core.context import Context
 
 
 class Features(Protocol):
-    """Whatever has vectors of arms and of key-terms: a catalogue, or a policy's representation."""
+    """Vectors of arms and of key-terms: those of a catalogue, or of a policy's representation."""
 
     def arms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, D] of arms, by default of all of them."""
@@ -63,7 +63,7 @@ class About(ABC):
 
     @abstractmethod
     def of_ids(self, ids: Tensor) -> About:
-        """The same kind of question about other `ids`."""
+        """This kind of question about other `ids`."""
 
 
 @dataclass(frozen=True)

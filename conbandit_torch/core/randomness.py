@@ -1,7 +1,7 @@
 """Counter-based random numbers: pure functions of (seed, purpose, user, round, index).
 
-There is no generator to seed, advance, save or share. Whoever asks for a user's third round gets
-the same numbers, whatever was asked before and whoever else is asked for in the same call.
+There is no generator to seed, advance, save or share. A user's third round always has the same numbers,
+whatever was drawn before, and whichever other users are drawn for in the same call.
 """
 
 from __future__ import annotations
@@ -46,13 +46,11 @@ class Stream:
     Args:
         seed: the run's seed, any integer.
         purpose: what the numbers are for; streams of different purposes are unrelated.
-        first: added to all users, where their ids are counted from another one on.
     """
 
-    def __init__(self, seed: int, purpose: str, first: int = 0) -> None:
+    def __init__(self, seed: int, purpose: str) -> None:
         digest = hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest()
-        # A user's id enters as its product with the golden ratio, so the first one's can be in the key.
-        self._key = _signed(int.from_bytes(digest, "little") + first * _GOLDEN)
+        self._key = _signed(int.from_bytes(digest, "little"))
 
     def bits(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] int64, all 64 bits random."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from conbandit_torch.core.blocks import Index
@@ -95,8 +94,3 @@ def row_buffers(module: nn.Module, per: Per) -> dict[str, Tensor]:
 def all_rows(module: nn.Module, per: Per) -> list[Rows]:
     """The parts of a module, itself included, that have rows per user (or arm)."""
     return [part for part in module.modules() if isinstance(part, Rows) and part.per == per]
-
-
-def zeros(*shape: int, like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """Zeros on the device of `like`, and in its dtype unless another is given."""
-    return torch.zeros(shape, dtype=like.dtype if dtype is None else dtype, device=like.device)

@@ -21,7 +21,7 @@ IfLoggerFails = Literal["stop", "continue"]
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to run, resolved: every argument spelled out, null where the class has its own default.
+    """What to run, resolved: every argument spelled out with its value.
 
     Attributes:
         source: the config file, for error messages.

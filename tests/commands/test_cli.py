@@ -156,6 +156,7 @@ def test_fewer_seeds_into_the_same_folder_lose_no_lines(uninterrupted, tmp_path)
     assert lines == {(row["policy"], row["seed"]): row for row in rows(expected / "summary.csv")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [(), ("--jobs", "2", "--backend", "ray")])
 def test_a_failing_job_does_not_take_the_others_down(uninterrupted, tmp_path, how):
     (tmp_path / "mine.py").write_text(
@@ -189,6 +190,7 @@ def test_a_failing_job_does_not_take_the_others_down(uninterrupted, tmp_path, ho
     assert not (tmp_path / "out" / "Lin" / "seed1" / "error.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_job_that_kills_its_process_is_named_and_the_others_finish(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import os, signal\n"

@@ -29,6 +29,7 @@ def data_of(path):
     return None if data is None else Path(os.path.expandvars(data["init_args"]["path"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_every_config_runs(path, tmp_path):
     """Those on real data only where $CONBANDIT_DATA has them; without, they are read."""
@@ -40,6 +41,7 @@ def test_every_config_runs(path, tmp_path):
     assert [row["policy"] for row in rows(out / "summary.csv")] == policies
 
 
+@pytest.mark.slow
 def test_quickstart_shows_the_gap(tmp_path):
     """ConUCB is below three quarters of LinUCB for every seed (measured: 0.63 to 0.67)."""
     regret = final_regret("quickstart.yaml", tmp_path / "out")

@@ -311,6 +311,7 @@ def test_report_and_figures_of_a_replay(finished, capsys):
     assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png"]
 
 
+@pytest.mark.slow
 def test_the_comparison_runs(tmp_path):
     assert experiment.main(["ctr", "--quick", "--out", str(tmp_path)]) == 0
     assert len(read_results(tmp_path)) == 6

@@ -37,6 +37,7 @@ def test_regret_and_accuracy(tmp_path):
         assert (tmp_path / "plots" / f"{figure}.png").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "values", "name"),
     [
@@ -56,6 +57,7 @@ def test_schedules(tmp_path_factory, part, values, name):
     check_sweep(folder / part, values, policies, schedule)
 
 
+@pytest.mark.slow
 def test_pools(tmp_path):
     paper.main(["pools", "--quick", "--out", str(tmp_path)])
 
@@ -65,6 +67,7 @@ def test_pools(tmp_path):
     check_sweep(tmp_path, [25, 50, 100, 200, 500], ["LinUCB", "Arm-Con", "ConUCB"], pool)
 
 
+@pytest.mark.slow
 def test_hidden_and_concentration(tmp_path):
     paper.main(["hidden", "--quick", "--out", str(tmp_path), "--jobs", "2"])
     results = read_results(tmp_path)

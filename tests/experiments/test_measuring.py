@@ -61,6 +61,7 @@ def test_breakdown_counts_a_part_without_the_parts_it_calls(monkeypatch):
     assert dict(clocks.seconds) == {"a": 3.0, "b": 8.0}
 
 
+@pytest.mark.slow
 def test_scaling_measures_every_point_in_a_process_of_its_own(tmp_path):
     words = ["--quick", "--seconds", "0.01", "--threads", "1", "--axes", "users", "rounds"]
     scaling.main([*words, "--policies", "hConUCB", "--out", str(tmp_path)])

@@ -18,6 +18,7 @@ from tests.helpers.configs import GOOD, changed, write
 FEW = GOOD | {"seeds": "0", "checkpoint_every": 5}
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_stops_the_job_clearly_and_keeps_what_there_is(tmp_path):
     """A limit on a file's size stands in for the disk; only the conversing policy's events exceed it."""
     config = write(tmp_path, FEW)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from tests.conftest import ALGEBRA, REPOSITORY
 arbitrary = settings(max_examples=50, deadline=None, derandomize=True, database=None)
 
 
+@pytest.mark.slow
 def test_mutated_inputs_are_accepted_or_refused_and_nothing_else(tmp_path):
     command = [sys.executable, REPOSITORY / "experiments" / "fuzz.py", "--inputs", "240", "--out", tmp_path]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=400)

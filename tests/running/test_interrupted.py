@@ -23,6 +23,7 @@ from tests.helpers.commands import kill, numbers, start
 from tests.helpers.configs import GOOD, TUNABLE, write
 
 
+@pytest.mark.slow
 def test_a_parallel_run_killed_half_way_ends_as_if_nothing_had_happened(tmp_path, capsys):
     config = write(tmp_path, GOOD | {"rounds": 300, "seeds": "0-3"})
     assert main(["run", str(config), "--out", str(tmp_path / "whole"), "--threads", "1"]) == 0
@@ -138,6 +139,7 @@ def test_trials_end_with_the_command_that_started_them(tmp_path):
     assert not psutil.wait_procs(workers, timeout=60)[1]
 
 
+@pytest.mark.slow
 def test_only_the_parent_is_killed_and_what_its_workers_finish_is_taken(whole, tmp_path):
     config, expected = whole
     out = tmp_path / "out"

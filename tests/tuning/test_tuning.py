@@ -120,6 +120,7 @@ def test_values_to_start_from_are_tried_next(tmp_path):
     assert [params.get("ridge") == 0.7 for params, _ in trials_of(tuning, tmp_path / "out")] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_study_that_was_broken_off_goes_on_as_it_would_have(tuning, tmp_path):
     tune(tuning, tmp_path / "whole", quiet(), trials=14)  # beyond the sampler's random start
     tune(tuning, tmp_path / "parts", quiet(), trials=5)
@@ -173,6 +174,7 @@ def test_the_tuned_config_runs_and_keeps_what_earlier_commands_found(tmp_path, c
     assert main(["run", str(out / "tuned.yaml"), "--out", str(tmp_path / "run")]) == 0
 
 
+@pytest.mark.slow
 def test_trials_in_processes_count_as_asked(tmp_path):
     config, out = write(tmp_path, TUNABLE), tmp_path / "out"
     done = conbandit("tune", config, "--trials", "5", "--jobs", "2", "--out", out)
