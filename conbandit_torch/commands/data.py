@@ -41,7 +41,7 @@ def main(options: argparse.Namespace, parameters: list[tuple[str, str]], console
 
 
 def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], output: Screen) -> None:
-    how = {"dim": options.dim, "ridge": options.ridge, "seed": options.seed, "of_feedback": True}
+    how = {"dim": options.dim, "ridge": options.ridge, "seed": options.seed, "with_feedback_sums": True}
     try:
         prepared = prepare(reader, **how, cache=options.cache)
     except DataError:

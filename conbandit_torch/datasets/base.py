@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-class Feedback(NamedTuple):
+class Interactions(NamedTuple):
     """What users did, in the order of time; one entry an event.
 
     Attributes:
@@ -47,7 +47,7 @@ class Dataset:
         side_names: [F] what the columns are.
         feedback: what users did.
         counts: what was read and what was dropped, with the reason, in reading order; for people.
-        of_feedback: how many side features, the last ones, sum up feedback: a mean rating, a number of plays.
+        num_feedback_sums: how many side features, the last ones, sum up feedback, such as a mean rating.
     """
 
     users: np.ndarray
@@ -57,9 +57,9 @@ class Dataset:
     item_terms: csr_matrix
     side: csr_matrix
     side_names: np.ndarray
-    feedback: Feedback
+    feedback: Interactions
     counts: dict[str, int] = field(default_factory=dict)
-    of_feedback: int = 0
+    num_feedback_sums: int = 0
 
 
 class Reader(ABC):

@@ -14,10 +14,10 @@ from torch import Tensor
 from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.errors import DataError
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.datasets.base import Dataset, Feedback, Prepared, Reader
+from conbandit_torch.datasets.base import Dataset, Interactions, Prepared, Reader
 from conbandit_torch.datasets.cache import cached
+from conbandit_torch.datasets.preferences import fit_preferences
 from conbandit_torch.datasets.reading.files import need_libraries
-from conbandit_torch.models.ridge import RidgeRegression
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -31,7 +31,7 @@ def prepare(
     dim: int = 50,
     ridge: float = 1.0,
     seed: int = 0,
-    of_feedback: bool = True,
+    with_feedback_sums: bool = True,
     cache: str | Path | None = None,
 ) -> Prepared:
     """Data to run on.
@@ -49,23 +49,28 @@ def prepare(
         dim: D, length of a feature vector.
         ridge: weight of the penalty on preferences.
         seed: of the drawn negatives.
-        of_feedback: whether side features that sum up feedback, such as an item's mean rating, are used;
-            where that feedback is to be predicted, they would give it away.
+        with_feedback_sums: whether side features that sum up feedback, such as an item's mean rating, are
+            used; where that feedback is to be predicted, they would give it away.
         cache: folder of kept results; None: `CONBANDIT_CACHE`, or else `~/.cache/conbandit_torch`.
     """
     if dim < 1:
         raise ValueError(f"dim must be at least 1, got {dim}")
     if not (ridge > 0 and math.isfinite(ridge)):
         raise ValueError(f"ridge must be above 0 and finite, got {ridge}")
-    parameters: dict[str, Any] = {"dim": dim, "ridge": ridge, "seed": seed, "of_feedback": of_feedback}
+    parameters: dict[str, Any] = {
+        "dim": dim,
+        "ridge": ridge,
+        "seed": seed,
+        "with_feedback_sums": with_feedback_sums,
+    }
     return cached(reader, parameters, cache, lambda: _prepare(reader, **parameters))
 
 
-def _prepare(reader: Reader, dim: int, ridge: float, seed: int, of_feedback: bool) -> Prepared:
+def _prepare(reader: Reader, dim: int, ridge: float, seed: int, with_feedback_sums: bool) -> Prepared:
     need_libraries()
     data = reader.read()
-    if not of_feedback:
-        data = replace(data, side=data.side[:, : data.side.shape[1] - data.of_feedback])
+    if not with_feedback_sums:
+        data = replace(data, side=data.side[:, : data.side.shape[1] - data.num_feedback_sums])
     try:
         features = principal_components(data, dim)
     except DataError as error:
@@ -86,7 +91,7 @@ def _prepare(reader: Reader, dim: int, ridge: float, seed: int, of_feedback: boo
     return Prepared(
         features=features,
         item_terms=torch.from_numpy(np.stack((graph.row, graph.col)).astype(np.int64)),
-        theta=preferences(users, items, torch.from_numpy(clicks), features, len(data.users), ridge),
+        theta=fit_preferences(users, items, torch.from_numpy(clicks), features, len(data.users), ridge),
         users=users,
         items=items,
         clicks=torch.from_numpy(clicks),
@@ -137,7 +142,9 @@ def _too_many(dim: int, most: int, items: int, columns: int) -> str:
     )
 
 
-def with_unseen(feedback: Feedback, num_users: int, num_items: int, seed: int) -> tuple[Feedback, np.ndarray]:
+def with_unseen(
+    feedback: Interactions, num_users: int, num_items: int, seed: int
+) -> tuple[Interactions, np.ndarray]:
     """The feedback, all of it 1, each user's drawn unseen items between it, and who clicked what [E].
 
     An unseen item stands right before or right after the event it goes with, each as likely: if it were
@@ -151,7 +158,7 @@ def with_unseen(feedback: Feedback, num_users: int, num_items: int, seed: int) -
     order = np.argsort(
         np.concatenate((events, np.where(before, beside - 0.25, beside + 0.25))), kind="stable"
     )
-    joined = Feedback(
+    joined = Interactions(
         users=np.concatenate((feedback.users, feedback.users[beside]))[order],
         items=np.concatenate((feedback.items, drawn.astype(np.int32)))[order],
         values=np.concatenate((feedback.values, np.zeros(len(beside), np.float32)))[order],
@@ -161,7 +168,7 @@ def with_unseen(feedback: Feedback, num_users: int, num_items: int, seed: int) -
 
 
 def draw_unseen(
-    feedback: Feedback, num_users: int, num_items: int, seed: int
+    feedback: Interactions, num_users: int, num_items: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """For every user as many distinct items that the user has not met as ones that were met, or all left.
 
@@ -188,22 +195,3 @@ def draw_unseen(
             drawn.append((rank + torch.searchsorted(before, rank, right=True)).numpy().ravel())
             beside.append(events[rows[:, :count]].ravel())
     return np.concatenate(beside), np.concatenate(drawn)
-
-
-def preferences(
-    users: Tensor, items: Tensor, clicks: Tensor, features: Tensor, num_users: int, ridge: float
-) -> Tensor:
-    """[U, D] every user's ridge regression on all of the user's events [E]."""
-    dim = features.shape[1]
-    order = users.argsort(stable=True)
-    counts = torch.bincount(users, minlength=num_users)
-    theta = features.new_empty(num_users, dim)
-    start = 0
-    # Some users at a time: a model has two D x D matrices.
-    for block in torch.arange(num_users).split(rows_per_block(2 * dim * dim)):
-        events = order[start : start + int(counts[block].sum())]
-        start += len(events)
-        model = RidgeRegression(len(block), dim, ridge, like=features)
-        model.rebuild(users[events] - block[0], features, items[events], clicks[events])
-        theta[block] = model.coefficients()
-    return theta

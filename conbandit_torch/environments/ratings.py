@@ -81,11 +81,11 @@ def as_prepared(
     ridge: float,
     cache: str | Path | None,
     seed: int,
-    of_feedback: bool = True,
+    with_feedback_sums: bool = True,
 ) -> Prepared:
     """Prepared data, from a reader's if need be."""
     if isinstance(data, Prepared):
         return data
     from conbandit_torch.datasets.prepare import prepare  # only readers need it
 
-    return prepare(data, dim=dim, ridge=ridge, seed=seed, of_feedback=of_feedback, cache=cache)
+    return prepare(data, dim=dim, ridge=ridge, seed=seed, with_feedback_sums=with_feedback_sums, cache=cache)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from conbandit_torch import DataError, LastFM, MovieLens, Table, prepare
 from conbandit_torch.datasets import cache as cache_module
 from conbandit_torch.datasets import prepare as prepare_module
-from conbandit_torch.datasets.base import Dataset, Feedback
+from conbandit_torch.datasets.base import Dataset, Interactions
 from conbandit_torch.datasets.prepare import draw_unseen, principal_components
 from experiments import data_benchmark
 from experiments.data_benchmark import write_ratings
@@ -35,7 +35,7 @@ def dataset(side):
     """Items with these side features [N, F] and nothing else of interest."""
     size = len(side)
     names = np.array([f"i{i}" for i in range(size)], object)
-    nothing = Feedback(*(np.zeros(0, kind) for kind in (np.int32, np.int32, np.float32, np.int64)))
+    nothing = Interactions(*(np.zeros(0, kind) for kind in (np.int32, np.int32, np.float32, np.int64)))
     one = csr_matrix(np.ones((size, 1), np.float32))
     return Dataset(names[:0], names, names, names[:1], one, csr_matrix(side), names[:0], nothing)
 
@@ -130,7 +130,7 @@ def test_unseen_items_stand_in_for_negatives(tmp_path):
 
 def test_a_drawn_item_stands_beside_the_users_event_with_its_time():
     times = np.array([5, 6, 7, 9], np.int64)
-    seen = Feedback(np.array([0, 1, 0, 0]), np.array([2, 2, 2, 4]), np.ones(4, np.float32), times)
+    seen = Interactions(np.array([0, 1, 0, 0]), np.array([2, 2, 2, 4]), np.ones(4, np.float32), times)
     joined, clicks = prepare_module.with_unseen(seen, num_users=2, num_items=6, seed=0)
     assert joined.users.tolist() == [0, 0, 1, 1, 0, 0, 0]  # the third was no new item
     assert joined.times.tolist() == [5, 5, 6, 6, 7, 9, 9]
@@ -140,7 +140,7 @@ def test_a_drawn_item_stands_beside_the_users_event_with_its_time():
 def test_a_drawn_item_comes_first_as_often_as_second():
     users = 4000
     one = np.zeros(users, np.int32)
-    seen = Feedback(np.arange(users, dtype=np.int32), one, one.astype(np.float32), one.astype(np.int64))
+    seen = Interactions(np.arange(users, dtype=np.int32), one, one.astype(np.float32), one.astype(np.int64))
     _, clicks = prepare_module.with_unseen(seen, users, 5, seed=0)
     # Of 4000 pairs, with a standard deviation of 32: four of them. All would click in a replay's first round.
     assert abs(clicks[::2].sum() - users / 2) < 128 and (clicks[::2] + clicks[1::2] == 1).all()
@@ -149,10 +149,10 @@ def test_a_drawn_item_comes_first_as_often_as_second():
 def test_features_that_sum_up_feedback_can_be_left_out(tmp_path):
     reader = SMALL["movielens csv"].reader(SMALL["movielens csv"].write(tmp_path))
     data = reader.read()
-    assert data.of_feedback == 2 and list(data.side_names[-2:]) == ["mean rating", "ratings"]
+    assert data.num_feedback_sums == 2 and list(data.side_names[-2:]) == ["mean rating", "ratings"]
     known = dataset(data.side[:, :-2].toarray())
-    for of_feedback, expected in ((True, data), (False, known)):
-        prepared = prepare(reader, dim=2, of_feedback=of_feedback, cache=tmp_path / "cache")
+    for with_feedback_sums, expected in ((True, data), (False, known)):
+        prepared = prepare(reader, dim=2, with_feedback_sums=with_feedback_sums, cache=tmp_path / "cache")
         np.testing.assert_array_equal(prepared.features, principal_components(expected, 2))
 
 
@@ -160,14 +160,14 @@ def test_features_that_sum_up_feedback_can_be_left_out(tmp_path):
 def test_all_that_sums_up_feedback_is_marked(name, tmp_path):
     data = SMALL[name].reader(SMALL[name].write(tmp_path)).read()
     sums = {"lastfm": ["log of mean plays", "listeners"], "yelp": ["stars", "reviews"]}[name]
-    assert data.of_feedback == 2 and list(data.side_names[-2:]) == sums
+    assert data.num_feedback_sums == 2 and list(data.side_names[-2:]) == sums
 
 
 def test_every_unseen_item_is_as_likely_as_any_other():
     users = 4000
     who = np.repeat(np.arange(users, dtype=np.int32), 2)
     what = np.tile(np.array([1, 4], np.int32), users)
-    seen = Feedback(who, what, np.ones(2 * users, np.float32), np.zeros(2 * users, np.int64))
+    seen = Interactions(who, what, np.ones(2 * users, np.float32), np.zeros(2 * users, np.int64))
     _, drawn = draw_unseen(seen, users, 7, seed=0)
     counts = np.bincount(drawn, minlength=7)
     assert counts[[1, 4]].tolist() == [0, 0] and counts.sum() == 2 * users
@@ -178,7 +178,7 @@ def test_every_unseen_item_is_as_likely_as_any_other():
 def test_a_user_who_has_met_nearly_everything_gets_what_is_left():
     met = np.array([0, 1, 2, 0, 1, 2, 3], np.int32)
     who = np.array([0, 0, 0, 1, 1, 1, 1], np.int32)
-    seen = Feedback(who, met, np.ones(7, np.float32), np.zeros(7, np.int64))
+    seen = Interactions(who, met, np.ones(7, np.float32), np.zeros(7, np.int64))
     beside, drawn = draw_unseen(seen, 2, 4, seed=0)
     assert drawn.tolist() == [3] and who[beside].tolist() == [0]
 

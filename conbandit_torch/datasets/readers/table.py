@@ -1,4 +1,4 @@
-"""Data of one's own: two plain tables, as CSV or Parquet."""
+"""Your own data: two plain tables, as CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conbandit_torch.datasets.reading.faults import (
     expect_filled,
 )
 from conbandit_torch.datasets.reading.files import expand, need, read_table, read_whole
-from conbandit_torch.datasets.reading.source import Events, Ids, Labels, Source, check_least
+from conbandit_torch.datasets.reading.source import EventPieces, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ _ITEM_COLUMNS = (LINE, "item", "terms", "title")  # what is no side feature
 
 
 class Table(Reader):
-    """Data of one's own, as two tables: `feedback` and `items`, each `.csv`, `.csv.gz` or `.parquet`.
+    """Your own data, as two tables: `feedback` and `items`, each `.csv`, `.csv.gz` or `.parquet`.
 
     `feedback` has the columns `user`, `item`, `value` and, if known, `time` in whole seconds; one row an
     event. `items` has the columns `item`, `terms` (key-terms, separated by `|`) and, if wanted, `title`;
@@ -94,7 +94,7 @@ class Table(Reader):
             table = read_whole(items_file, columns)
         expect_filled(items_file, table, "item")
         expect_distinct(items_file, "item", table, "item")
-        items, users, events = Ids(table["item"].tolist()), Ids(), Events()
+        items, users, events = Ids(table["item"].tolist()), Ids(), EventPieces()
         columns, optional = {"user": TEXT, "item": TEXT, "value": REAL}, {"time": WHOLE}
         if feedback_file.suffix == ".parquet":
             pieces = _parquet(feedback_file, columns, optional)
@@ -119,7 +119,7 @@ class Table(Reader):
             terms=[terms.matrix(len(items))],
             labels=labels,
             numbers=numbers,
-            of_feedback={},
+            feedback_sums={},
             feedback=feedback,
             counts={"users": len(users), "items": len(items), "events": len(feedback.users)},
         ).narrowed(self.min_user_feedback, self.min_item_feedback)
@@ -147,7 +147,7 @@ def _side(table: pd.DataFrame) -> tuple[list[Any], dict[str, np.ndarray]]:
 
 
 def _parquet(path: Path, columns: dict[str, str], optional: dict[str, str]) -> Iterator[pd.DataFrame]:
-    """The same from Parquet; `LINE` is the row."""
+    """A Parquet table in pieces, as `read_table` gives them; `LINE` is the row."""
     import pandas as pd
 
     if find_spec("pyarrow") is None:

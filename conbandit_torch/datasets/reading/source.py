@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conbandit_torch.core.errors import DataError
-from conbandit_torch.datasets.base import Dataset, Feedback
+from conbandit_torch.datasets.base import Dataset, Interactions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -58,7 +58,7 @@ class Ids:
         return np.array([position(value) for value in distinct.tolist()], np.int32)[codes]
 
 
-class Events:
+class EventPieces:
     """Feedback as it is read, piece by piece."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Events:
         for column, part in zip(self._columns, piece, strict=True):
             column.append(part)
 
-    def feedback(self) -> Feedback:
+    def feedback(self) -> Interactions:
         """Everything, in the order of time; events of one time as they were read."""
         kinds = (np.int32, np.int32, np.float32, np.int64)
         joined = []
@@ -83,7 +83,7 @@ class Events:
             order = np.argsort(times, kind="stable")
             for position, column_ in enumerate(joined):
                 joined[position] = column_[order]
-        return Feedback(*joined)
+        return Interactions(*joined)
 
 
 class Labels:
@@ -122,9 +122,9 @@ class Source:
         items: ids of items.
         titles: names of items.
         terms: names and [N, K] matrices of the key-terms, by kind; side features too.
-        labels: the same for further one-hot side features.
+        labels: names and [N, F] matrices of further one-hot side features, by kind.
         numbers: [N] further side features; NaN where unknown. They are standardised.
-        of_feedback: the same, of those that sum up feedback.
+        feedback_sums: [N] side features that sum up feedback, likewise.
         feedback: what users did; item -1: not one of the items.
         counts: what was read.
     """
@@ -136,8 +136,8 @@ class Source:
     terms: list[tuple[list[str], csr_matrix]]
     labels: list[tuple[list[str], csr_matrix]]
     numbers: dict[str, np.ndarray]
-    of_feedback: dict[str, np.ndarray]
-    feedback: Feedback
+    feedback_sums: dict[str, np.ndarray]
+    feedback: Interactions
     counts: dict[str, int]
 
     def narrowed(self, min_user_feedback: int, min_item_feedback: int) -> Dataset:
@@ -178,7 +178,7 @@ class Source:
             used_names, used = _used(kind, matrix[rows])
             label_names += used_names
             labels.append(used)
-        numbers = self.numbers | self.of_feedback
+        numbers = self.numbers | self.feedback_sums
         standardised = [_standardised(values[rows]) for values in numbers.values()]
         return Dataset(
             users=_texts(np.array(self.users, object)[here]),
@@ -188,11 +188,11 @@ class Source:
             item_terms=item_terms,
             side=hstack([item_terms, *labels, *standardised], format="csr", dtype=np.float32),
             side_names=_texts([*term_names, *label_names, *numbers]),
-            feedback=Feedback(
+            feedback=Interactions(
                 new_user[seen.users[kept]], new_item[seen.items[kept]], seen.values[kept], seen.times[kept]
             ),
             counts=counts,
-            of_feedback=len(self.of_feedback),
+            num_feedback_sums=len(self.feedback_sums),
         )
 
     def _enough(self, kind: str, least: int, counts: np.ndarray) -> np.ndarray:
@@ -205,7 +205,7 @@ class Source:
         return enough
 
 
-def item_numbers(feedback: Feedback, items: int) -> tuple[np.ndarray, np.ndarray]:
+def item_numbers(feedback: Interactions, items: int) -> tuple[np.ndarray, np.ndarray]:
     """[N] mean value (NaN: none) and count of every item's feedback."""
     known = feedback.items >= 0
     positions = feedback.items[known]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from conbandit_torch.core.blocks import look_up, rows_per_block
 from conbandit_torch.datasets.base import Prepared
+from conbandit_torch.datasets.preferences import fit_preferences
 
 
 @dataclass(frozen=True)
-class Events:
+class LoggedEvents:
     """Events user by user, each user's in the order of time.
 
     Attributes:
@@ -32,12 +32,12 @@ class Events:
         """[E] whose event."""
         return torch.arange(len(self.count)).repeat_interleave(self.count)
 
-    def of(self, users: Tensor) -> Events:
+    def of(self, users: Tensor) -> LoggedEvents:
         """Those of some users, who are numbered anew in the order given."""
         count = self.count[users]
         first = count.cumsum(0) - count
         own = torch.arange(int(count.sum())) + (self.first[users] - first).repeat_interleave(count)
-        return Events(first, count, self.items[own], self.clicks[own])
+        return LoggedEvents(first, count, self.items[own], self.clicks[own])
 
     def distinct(self, num_items: int) -> Distinct:
         """The users' distinct items."""
@@ -64,7 +64,7 @@ class Distinct:
     places: Tensor
 
 
-def split(prepared: Prepared, fit_share: float) -> tuple[Events, Events]:
+def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[LoggedEvents, LoggedEvents]:
     """The first share of every user's events, at least one, and the rest."""
     if not len(prepared.users):
         raise ValueError("the log holds no events")
@@ -74,10 +74,12 @@ def split(prepared: Prepared, fit_share: float) -> tuple[Events, Events]:
     count = torch.bincount(prepared.users, minlength=len(prepared.user_names))
     first = count.cumsum(0) - count
     fitted = (count.double() * fit_share).long().clamp_min(1).minimum(count)
-    return Events(first, fitted, items, clicks), Events(first + fitted, count - fitted, items, clicks)
+    return LoggedEvents(first, fitted, items, clicks), LoggedEvents(
+        first + fitted, count - fitted, items, clicks
+    )
 
 
-def with_enough_items(rest: Events, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
+def with_enough_items(rest: LoggedEvents, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
     """Users with at least `pool` distinct items, most events first, and how many others have events."""
     everyone = rest.of(torch.arange(len(rest.count)))
     distinct = everyone.distinct(num_items).count
@@ -96,16 +98,7 @@ def with_enough_items(rest: Events, pool: int, users: int | None, num_items: int
     return enough[longest][:users], len(distinct) - len(enough)
 
 
-def fit(features: Tensor, past: Events, ridge: float) -> Tensor:
-    """[U, D] ridge regressions of clicks on items' features, a user each."""
-    dim = features.shape[1]
-    penalty = ridge * torch.eye(dim, dtype=features.dtype)
-    theta = []
-    for users in torch.arange(len(past.count)).split(rows_per_block(int(past.count.max()) * dim)):
-        place = torch.arange(int(past.count[users].max()))
-        has = place < past.count[users, None]  # [B, n] shorter logs are filled up with zeros
-        event = (past.first[users, None] + place).clamp_max(len(past.items) - 1)
-        x = look_up(features, past.items[event]) * has[..., None]  # [B, n, D]
-        clicks = past.clicks[event].to(features) * has
-        theta.append(torch.linalg.solve(x.mT @ x + penalty, (clicks[:, None] @ x).squeeze(1)))
-    return torch.cat(theta)
+def fit(features: Tensor, past: LoggedEvents, ridge: float) -> Tensor:
+    """[U, D] the preferences that the events in `past` speak of."""
+    own = past.of(torch.arange(len(past.count)))
+    return fit_preferences(own.owner, own.items, own.clicks.to(features), features, len(own.count), ridge)

@@ -17,7 +17,7 @@ from conbandit_torch.core.rounds import Feedback, Logged, Outcome
 from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.ratings import as_prepared
-from conbandit_torch.environments.replay.log import fit, split, with_enough_items
+from conbandit_torch.environments.replay.log import fit, past_and_rest, with_enough_items
 from conbandit_torch.environments.simulated import FeedbackKind, Simulated
 
 _log = logging.getLogger(__name__)
@@ -109,8 +109,10 @@ class Replay(Simulated):
             raise ValueError(f"noise must be a number of at least 0, got {noise}")
         if not 0 < ridge < float("inf"):
             raise ValueError(f"ridge must be a number above 0, got {ridge}")
-        prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, of_feedback=False)
-        past, rest = split(prepared, fit_share)
+        prepared = as_prepared(
+            data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, with_feedback_sums=False
+        )
+        past, rest = past_and_rest(prepared, fit_share)
         kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
         past, rest = past.of(kept), rest.of(kept)
         theta = fit(prepared.features, past, ridge)
