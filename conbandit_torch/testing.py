@@ -1,4 +1,4 @@
-"""What every policy promises, whoever wrote it: `check_policy(MyBandit)` checks all of it.
+"""What every policy promises: `check_policy(MyBandit)` checks all of it.
 
 Each promise is a function of its own, in `CHECKS`, so that a test can run every check on every policy:
 
@@ -153,7 +153,7 @@ class _Checked(_Only):
     """A world whose contexts are checked, as those of strangers are."""
 
     def observe(self) -> Context:
-        """As in `Synthetic`."""
+        """The users who are here, in a context that is checked."""
         own = super().observe()
         return Context(own.users, own.arms, rounds=own.rounds, catalogue=self.catalogue)
 
@@ -180,7 +180,7 @@ def check_shapes(build: _Build) -> None:
 
 @_promise
 def check_users_do_not_depend_on_the_batch(build: _Build) -> None:
-    """A user is asked and shown the same whoever else is in the batch.
+    """A user is asked and shown the same, whichever other users are in the batch.
 
     Of policies whose users share no state; others say `users_are_independent = False`.
     """
@@ -220,7 +220,7 @@ def check_absent_users_are_untouched(build: _Build) -> None:
 def check_state_is_saved(build: _Build) -> None:
     """`state_dict` is the whole policy: a fresh one that loads it goes on in the same way.
 
-    State that is no buffer, such as a list or a counter of one's own, is lost by a checkpoint.
+    State that is no buffer, such as a list or a plain counter, is lost by a checkpoint.
     """
     world = _world()
     policy, twin = build(world), build(world)
@@ -269,7 +269,7 @@ def check_features_of_the_context_are_used(build: _Build) -> None:
 
 @_promise
 def check_rounds_without_feedback_are_survived(build: _Build) -> None:
-    """A round in which nobody's reward is seen changes no score."""
+    """A round in which no reward is seen changes no score."""
     world = _world()
     policy = build(world)
     decisions(policy, world, 3)

@@ -54,7 +54,7 @@ class ProgressBar(Callback):
 
 
 class ProgressLines(Callback):
-    """A line a minute, for a run without a terminal.
+    """A line per minute, for a run without a terminal.
 
     Args:
         say: prints a line.

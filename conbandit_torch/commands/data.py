@@ -10,7 +10,7 @@ import numpy as np
 import rich.table
 import yaml
 
-from conbandit_torch.commands.screen import Screen
+from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.build import build_part
 from conbandit_torch.configuration.yaml_files import value_of
 from conbandit_torch.core.errors import ConfigError, DataError
@@ -25,10 +25,10 @@ from conbandit_torch.datasets.readers.yelp import Yelp
 from conbandit_torch.datasets.reading.files import expand, need_libraries, require
 
 
-def main(options: argparse.Namespace, parameters: list[tuple[str, str]], console: Screen) -> int:
+def main(options: argparse.Namespace, parameters: list[tuple[str, str]], console: Terminal) -> int:
     """Run the command; returns the exit code."""
     need_libraries()
-    output = Screen()
+    output = Terminal()
     reader, part = _reader(options.path, options.reader, parameters)
     output.print(f"{options.path}: {type(reader).__name__}", soft_wrap=True)
     for path in reader.files():
@@ -40,8 +40,8 @@ def main(options: argparse.Namespace, parameters: list[tuple[str, str]], console
     return 0
 
 
-def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], output: Screen) -> None:
-    how = {"dim": options.dim, "ridge": options.ridge, "seed": options.seed, "with_feedback_sums": True}
+def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], output: Terminal) -> None:
+    how = {"dim": options.dim, "ridge": options.ridge, "seed": options.seed, "use_feedback_columns": True}
     try:
         prepared = prepare(reader, **how, cache=options.cache)
     except DataError:

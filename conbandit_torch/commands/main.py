@@ -10,7 +10,7 @@ from pathlib import Path
 
 from conbandit_torch.commands.overrides import read_overrides
 from conbandit_torch.commands.parser import build_parser
-from conbandit_torch.commands.screen import Screen
+from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.core.errors import ConfigError, DataError
 
 
@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code: 0 done, 1 some runs failed, 2 bad input, 130 interrupted."""
     _have_streams()
     options, rest = build_parser().parse_known_args(arguments)
-    console = Screen(stderr=True)
+    console = Terminal(stderr=True)
     try:
         overrides = read_overrides(options, rest)
         sys.path.insert(0, str(Path.cwd()))  # so that a config can name a class in a file beside it

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 
-from conbandit_torch.commands.screen import Screen
+from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.results.read import read_results
 from conbandit_torch.results.report import compare
 from conbandit_torch.running.folder import REPORT
 
 
-def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Screen) -> int:
+def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Terminal) -> int:
     """Run the command; returns the exit code."""
     report = compare(read_results(options.folder), options.baseline)
     path = options.folder / REPORT
     path.write_text(report.markdown(), encoding="utf-8")
-    output = Screen()
+    output = Terminal()
     output.print(report.table())
     output.print(f"{report.order}\n\n{report.notes}\nReport: {path}", soft_wrap=True)
     return 0

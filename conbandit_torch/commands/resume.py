@@ -6,13 +6,13 @@ import argparse
 
 from conbandit_torch.commands.how import check_how
 from conbandit_torch.commands.run import run_into
-from conbandit_torch.commands.screen import Screen
+from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.load import load
 from conbandit_torch.running.folder import EXPERIMENT
 from conbandit_torch.running.runner import how_it_ran
 
 
-def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Screen) -> int:
+def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Terminal) -> int:
     """Run the command; returns the exit code."""
     check_how(options)
     how = how_it_ran(options.folder)

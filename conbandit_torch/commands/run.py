@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conbandit_torch.commands.how import check_how
-from conbandit_torch.commands.screen import Screen
+from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.load import load
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.results.tables import summary_table
@@ -19,7 +19,7 @@ from conbandit_torch.running.processes import launch
 from conbandit_torch.running.runner import results_folder, run
 
 
-def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Screen) -> int:
+def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Terminal) -> int:
     """Run the command; returns the exit code."""
     check_how(options)
     if options.seeds is not None:
@@ -32,7 +32,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
 def run_into(
     experiment: Experiment,
     folder_of: Callable[[], Path],
-    console: Screen,
+    console: Terminal,
     *,
     devices: int,
     num_nodes: int,
@@ -57,7 +57,7 @@ def run_into(
     if len(results) < len(experiment.jobs()) or any(result.stopped for result in results):
         console.print(f"conbandit: stopped; to go on: conbandit resume {folder}", style="red", soft_wrap=True)
         return 130
-    output = Screen()
+    output = Terminal()
     output.print(summary_table(results, experiment))
     for result in failed:
         output.print(f"FAILED: {result.policy} seed {result.seed}: {result.error}", soft_wrap=True)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from conbandit_torch.commands.how import check_how
-from conbandit_torch.commands.screen import Screen
+from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.load import read
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.runner import results_folder
@@ -16,7 +16,7 @@ from conbandit_torch.tuning.tables import trials_table
 from conbandit_torch.tuning.tune import finished, open_study, tune, write_tuned
 
 
-def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Screen) -> int:
+def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Terminal) -> int:
     """Run the command; returns the exit code."""
     check_how(options)
     if find_spec("optuna") is None:
@@ -25,7 +25,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     tunings = read_tunings(config, options.config, options.policy, options.seeds)
     folder = results_folder(options.out, Path(f"tune-{options.config.stem}"))
     how = {"jobs": options.jobs, "threads": options.threads or 1, "backend": options.backend}
-    output = Screen()
+    output = Terminal()
     for tuning in tunings:
         best = tune(tuning, folder, console, trials=options.trials, **how)
         output.print(trials_table(tuning.policy, finished(open_study(tuning, folder))))

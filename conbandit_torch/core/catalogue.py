@@ -39,7 +39,7 @@ class Catalogue(nn.Module):
     because they are data, not learned state.
 
     Args:
-        arm_features: [N, D] one row an arm.
+        arm_features: [N, D] one row per arm.
         weights: [N, K] arm-key-term weights, dense or a sparse tensor. Rows are scaled to sum to
             1. An arm without key-terms is legal, a key-term without arms is not. None: no key-terms.
         arm_names: N names, for people.
@@ -124,7 +124,7 @@ class Catalogue(nn.Module):
         return self.term_features[ids]
 
     def restricted_to(self, columns: Tensor) -> Catalogue:
-        """The same arms, key-terms and graph, with only some of the features."""
+        """These arms, key-terms and graph, with only some of the features."""
         part = copy.copy(self)
         part._buffers = {
             name: value[:, columns]

@@ -69,7 +69,7 @@ class OpenDecisions(nn.Module):
         return list(self.settle_by_origin(ids, reward).values())
 
     def settle_by_origin(self, ids: Tensor, reward: Tensor) -> dict[int, Feedback]:
-        """As `settle`, by the number of the call of `open`.
+        """What `settle` gives, by the number of the call of `open`.
 
         One `Feedback` per call of `open` that they were made in, so that no user is twice in one; within it
         rows are as they were decided.

@@ -1,7 +1,7 @@
 """Users split over processes: each holds a run of them, and only what users share is exchanged.
 
 Rank r of n holds users `r U / n` up to `(r + 1) U / n`, counted from 0 in its own state; random numbers are
-drawn by their ids among all users, so that nobody's rounds depend on the split.
+drawn by their ids among all users, so that no user's rounds depend on the split.
 """
 
 from __future__ import annotations

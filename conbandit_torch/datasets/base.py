@@ -47,7 +47,8 @@ class Dataset:
         side_names: [F] what the columns are.
         feedback: what users did.
         counts: what was read and what was dropped, with the reason, in reading order; for people.
-        num_feedback_sums: how many side features, the last ones, sum up feedback, such as a mean rating.
+        feedback_columns: how many side features, the last ones, sum up feedback: a mean rating, a number of
+            plays.
     """
 
     users: np.ndarray
@@ -59,7 +60,7 @@ class Dataset:
     side_names: np.ndarray
     feedback: Interactions
     counts: dict[str, int] = field(default_factory=dict)
-    num_feedback_sums: int = 0
+    feedback_columns: int = 0
 
 
 class Reader(ABC):

@@ -31,7 +31,7 @@ def prepare(
     dim: int = 50,
     ridge: float = 1.0,
     seed: int = 0,
-    with_feedback_sums: bool = True,
+    use_feedback_columns: bool = True,
     cache: str | Path | None = None,
 ) -> Prepared:
     """Data to run on.
@@ -49,7 +49,7 @@ def prepare(
         dim: D, length of a feature vector.
         ridge: weight of the penalty on preferences.
         seed: of the drawn negatives.
-        with_feedback_sums: whether side features that sum up feedback, such as an item's mean rating, are
+        use_feedback_columns: whether side features that sum up feedback, such as an item's mean rating, are
             used; where that feedback is to be predicted, they would give it away.
         cache: folder of kept results; None: `CONBANDIT_CACHE`, or else `~/.cache/conbandit_torch`.
     """
@@ -61,16 +61,16 @@ def prepare(
         "dim": dim,
         "ridge": ridge,
         "seed": seed,
-        "with_feedback_sums": with_feedback_sums,
+        "use_feedback_columns": use_feedback_columns,
     }
     return cached(reader, parameters, cache, lambda: _prepare(reader, **parameters))
 
 
-def _prepare(reader: Reader, dim: int, ridge: float, seed: int, with_feedback_sums: bool) -> Prepared:
+def _prepare(reader: Reader, dim: int, ridge: float, seed: int, use_feedback_columns: bool) -> Prepared:
     need_libraries()
     data = reader.read()
-    if not with_feedback_sums:
-        data = replace(data, side=data.side[:, : data.side.shape[1] - data.num_feedback_sums])
+    if not use_feedback_columns:
+        data = replace(data, side=data.side[:, : data.side.shape[1] - data.feedback_columns])
     try:
         features = principal_components(data, dim)
     except DataError as error:

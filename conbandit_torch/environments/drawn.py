@@ -28,7 +28,7 @@ class Drawn(Simulated):
         feedback: "linear" or "binary".
         users_per_round: how many users come each round, drawn without replacement; None: all.
         hidden: how many features policies do not see.
-        split_seed: seed of the draw of those features.
+        hidden_seed: seed of the draw of those features.
         delay: how many rounds after a decision its reward comes; None: in the same round. Regret is known at
             once.
         seed: seed of visitors, pools, noise and delays.
@@ -46,11 +46,11 @@ class Drawn(Simulated):
         feedback: FeedbackKind,
         users_per_round: int | None,
         hidden: int,
-        split_seed: int,
+        hidden_seed: int,
         delay: Delay | None = None,
         seed: int,
     ) -> None:
-        super().__init__(catalogue, theta, feedback, hidden, split_seed)
+        super().__init__(catalogue, theta, feedback, hidden, hidden_seed)
         if not 1 <= pool <= catalogue.num_arms:
             raise ValueError(f"pool must be from 1 to the {catalogue.num_arms} arms, got {pool}")
         if not 0 <= noise < float("inf"):
@@ -103,7 +103,7 @@ class Drawn(Simulated):
         self.step.zero_()
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
-        """As `Simulated.pull`; the next round may have other visitors."""
+        """Rewards and regrets of the round; the next one may have other visitors."""
         outcome = super().pull(context, arm)
         self.step.add_(1)
         return outcome

@@ -68,7 +68,7 @@ class Ratings(Drawn):
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
-            split_seed=seed,
+            hidden_seed=seed,
             seed=seed,
         )
         self.user_names = [prepared.user_names[user] for user in kept.tolist()]
@@ -81,11 +81,13 @@ def as_prepared(
     ridge: float,
     cache: str | Path | None,
     seed: int,
-    with_feedback_sums: bool = True,
+    use_feedback_columns: bool = True,
 ) -> Prepared:
     """Prepared data, from a reader's if need be."""
     if isinstance(data, Prepared):
         return data
     from conbandit_torch.datasets.prepare import prepare  # only readers need it
 
-    return prepare(data, dim=dim, ridge=ridge, seed=seed, with_feedback_sums=with_feedback_sums, cache=cache)
+    return prepare(
+        data, dim=dim, ridge=ridge, seed=seed, use_feedback_columns=use_feedback_columns, cache=cache
+    )

@@ -42,7 +42,7 @@ class Simulated(Environment):
         theta: [U, D] the users' true preferences.
         feedback: "linear" or "binary".
         hidden: how many features policies do not see.
-        split_seed: seed of the draw of those features.
+        hidden_seed: seed of the draw of those features.
     """
 
     theta: Tensor  # [U, D]
@@ -56,7 +56,7 @@ class Simulated(Environment):
         theta: Tensor,
         feedback: FeedbackKind = "linear",
         hidden: int = 0,
-        split_seed: int = 0,
+        hidden_seed: int = 0,
     ) -> None:
         super().__init__()
         if feedback not in ("linear", "binary"):
@@ -69,7 +69,7 @@ class Simulated(Environment):
         self._world = catalogue
         self.catalogue = catalogue
         if hidden:
-            order = Stream(split_seed, "split").bits(torch.zeros(1, dtype=torch.int64), 0, catalogue.dim)[0]
+            order = Stream(hidden_seed, "split").bits(torch.zeros(1, dtype=torch.int64), 0, catalogue.dim)[0]
             self.catalogue = catalogue.restricted_to(order.argsort()[hidden:].sort().values)
         self.register_buffer("theta", theta, persistent=False)
         self.register_buffer("rounds", torch.zeros(len(theta), dtype=torch.int64))

@@ -100,7 +100,7 @@ class Synthetic(Drawn):
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
-            split_seed=data_seed,
+            hidden_seed=data_seed,
             seed=seed,
         )
 

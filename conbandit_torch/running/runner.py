@@ -175,7 +175,7 @@ def _say(console: Console, line: str) -> None:
 def _here(
     job: Callable[..., JobResult], todo: list[Job], console: Console, processes: Processes
 ) -> Iterator[JobResult]:
-    """One job after the other, in this process: a bar each or, without a terminal, a line a minute."""
+    """One job after the other, in this process: a bar each or, without a terminal, a line per minute."""
     with progress_bars(console=console, transient=True, disable=not console.is_terminal) as bars:
         for name, seed in todo:
             title = f"{name} seed {seed}"
@@ -206,7 +206,7 @@ def _help(job: Callable[..., JobResult], processes: Processes) -> list[JobResult
 def _in_processes(
     job: Callable[[Job], JobResult], todo: list[Job], console: Console, jobs: int, backend: Backend
 ) -> Iterator[JobResult]:
-    """Several jobs at a time: a bar of all or, without a terminal, a line a minute."""
+    """Several jobs at a time: a bar of all or, without a terminal, a line per minute."""
     stopping = Event()
 
     def stop() -> None:

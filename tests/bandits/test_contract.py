@@ -262,11 +262,11 @@ BROKEN = {
     Dicing: r"the first highest is shown.*; expected choose to give int64 positions \[.*, got \[",
     Infinite: "Scores are finite.*; expected finite scores, got .*-inf",
     Flat: r"Scores are finite, \[B, A\].*; expected scores \[7, 9\], got \[63\]",
-    Crowded: "whoever else is in the batch; expected user 0 alone .*users_are_independent = False",
+    Crowded: "whichever other users are in the batch; expected user 0 alone .*users_are_independent = False",
     Everybody: "users who are not there are left alone; expected shown of absent users as it was, got a change in shown",
     Greying: "Neither the catalogue nor .*; expected the catalogue as it was, got a change of arm_features",
     Stubborn: "A context with features of its own is scored by them.*AssertionError",
-    Needy: "A round in which nobody's reward is seen .*(RuntimeError|IndexError): max",
+    Needy: "A round in which no reward is seen .*(RuntimeError|IndexError): max",
     Double: "Double breaks its promise: .*float32, as simulations do .*; ValueError: Scaled.encode must give "
     "torch.float32, got torch.float64",
     Undeclared: "A policy that grows decides as one that was built for all users.*IndexError",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from conbandit_torch.commands.main import main
-from conbandit_torch.commands.screen import Screen
+from conbandit_torch.commands.terminal import Terminal
 from tests.conftest import wait_for
 from tests.helpers.commands import conbandit, numbers, rows
 from tests.helpers.configs import GOOD, changed, write
@@ -358,7 +358,7 @@ def test_tables_show_escape_sequences_and_do_not_send_them(capsys):
 
     table = Table("policy")
     table.add_row(ESCAPE)
-    Screen().print(table)
+    Terminal().print(table)
     said = capsys.readouterr().out
     assert "\x1b" not in said and r"\x1b[31mred\x07" in said
 

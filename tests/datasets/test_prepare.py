@@ -149,10 +149,10 @@ def test_a_drawn_item_comes_first_as_often_as_second():
 def test_features_that_sum_up_feedback_can_be_left_out(tmp_path):
     reader = SMALL["movielens csv"].reader(SMALL["movielens csv"].write(tmp_path))
     data = reader.read()
-    assert data.num_feedback_sums == 2 and list(data.side_names[-2:]) == ["mean rating", "ratings"]
+    assert data.feedback_columns == 2 and list(data.side_names[-2:]) == ["mean rating", "ratings"]
     known = dataset(data.side[:, :-2].toarray())
-    for with_feedback_sums, expected in ((True, data), (False, known)):
-        prepared = prepare(reader, dim=2, with_feedback_sums=with_feedback_sums, cache=tmp_path / "cache")
+    for use_feedback_columns, expected in ((True, data), (False, known)):
+        prepared = prepare(reader, dim=2, use_feedback_columns=use_feedback_columns, cache=tmp_path / "cache")
         np.testing.assert_array_equal(prepared.features, principal_components(expected, 2))
 
 
@@ -160,7 +160,7 @@ def test_features_that_sum_up_feedback_can_be_left_out(tmp_path):
 def test_all_that_sums_up_feedback_is_marked(name, tmp_path):
     data = SMALL[name].reader(SMALL[name].write(tmp_path)).read()
     sums = {"lastfm": ["log of mean plays", "listeners"], "yelp": ["stars", "reviews"]}[name]
-    assert data.num_feedback_sums == 2 and list(data.side_names[-2:]) == sums
+    assert data.feedback_columns == 2 and list(data.side_names[-2:]) == sums
 
 
 def test_every_unseen_item_is_as_likely_as_any_other():

@@ -109,7 +109,7 @@ def test_a_config_names_the_reader(tmp_path, prepare):
     assert [row["policy"] for row in rows(tmp_path / "out" / "summary.csv")] == ["Lin", "Con"]
     reader, how = prepare[0]
     assert (reader.path, reader.least) == ("somewhere", 1)
-    assert how == {"dim": 6, "ridge": 0.5, "seed": 0, "with_feedback_sums": True, "cache": "kept"}
+    assert how == {"dim": 6, "ridge": 0.5, "seed": 0, "use_feedback_columns": True, "cache": "kept"}
     held = yaml.safe_load((tmp_path / "out" / "Lin" / "seed0" / "config.yaml").read_text())
     assert held["environment"]["init_args"]["data"]["init_args"] == {"path": "somewhere", "least": 1}
 

@@ -389,7 +389,7 @@ def test_a_readers_features_do_not_tell_of_the_clicks_that_are_replayed(tmp_path
     reader = source.reader(source.write(tmp_path))
     cache = tmp_path / "cache"
     world = Replay(reader, dim=2, pool=2, cache=cache)
-    known = prepare(reader, dim=2, with_feedback_sums=False, cache=cache)
+    known = prepare(reader, dim=2, use_feedback_columns=False, cache=cache)
     assert torch.equal(world.catalogue.arm_features, known.features)
     assert not torch.equal(known.features, prepare(reader, dim=2, cache=cache).features)
 

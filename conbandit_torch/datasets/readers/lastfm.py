@@ -9,14 +9,7 @@ import numpy as np
 from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.reading.faults import REAL, TEXT, WHOLE, expect_distinct
 from conbandit_torch.datasets.reading.files import UTF8, expand, need, read_table, read_whole
-from conbandit_torch.datasets.reading.source import (
-    EventPieces,
-    Ids,
-    Labels,
-    Source,
-    check_least,
-    item_numbers,
-)
+from conbandit_torch.datasets.reading.source import EventList, Ids, Labels, Source, check_least, item_numbers
 
 _LISTENED, _TAGGED, _TAGS, _ARTISTS = (
     "user_artists.dat",
@@ -80,7 +73,7 @@ class LastFM(Reader):
         expect_distinct(tags_file, "tag", tags, "tagID")
         names = dict(zip(tags["tagID"].tolist(), tags["tagValue"], strict=True))
 
-        users, events = Ids(), EventPieces()
+        users, events = Ids(), EventList()
         columns = {"userID": WHOLE, "artistID": WHOLE, "weight": REAL}
         for piece in read_table(listened, columns, separator="\t", quotes=False):
             positions = users.positions(piece["userID"]), artists.find(piece["artistID"])
@@ -103,7 +96,7 @@ class LastFM(Reader):
             terms=[labels.matrix(len(artists), self.min_tag_count)],
             labels=[],
             numbers={},
-            feedback_sums={"log of mean plays": np.log1p(plays.clip(0)), "listeners": listeners},
+            feedback_numbers={"log of mean plays": np.log1p(plays.clip(0)), "listeners": listeners},
             feedback=feedback,
             counts={
                 "users": len(users),

@@ -14,7 +14,7 @@ from conbandit_torch.core.errors import DataError
 from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.reading.faults import TEXT, expect_distinct, expect_filled, place, shown
 from conbandit_torch.datasets.reading.files import expand, need, read_table, read_whole
-from conbandit_torch.datasets.reading.source import EventPieces, Ids, Labels, Source, check_least
+from conbandit_torch.datasets.reading.source import EventList, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class MIND(Reader):
         table = read_whole(news_file, dict.fromkeys(_NEWS, TEXT), separator="\t", header=False, quotes=False)
         expect_filled(news_file, table, "news")
         expect_distinct(news_file, "news", table, "news")
-        news, users, events = Ids(table["news"]), Ids(), EventPieces()
+        news, users, events = Ids(table["news"]), Ids(), EventList()
         terms = self._terms(news_file, table)
         impressions = 0
         for piece in read_table(
@@ -88,7 +88,7 @@ class MIND(Reader):
             terms=terms,
             labels=[],
             numbers={},
-            feedback_sums={},
+            feedback_numbers={},
             feedback=feedback,
             counts={
                 "users": len(users),
@@ -135,7 +135,7 @@ def _entities(path: Path, table: pd.DataFrame, item: int, text: str) -> dict[str
         ) from None
 
 
-def _add(path: Path, piece: pd.DataFrame, users: Ids, news: Ids, events: EventPieces) -> None:
+def _add(path: Path, piece: pd.DataFrame, users: Ids, news: Ids, events: EventList) -> None:
     """The events of a piece's impressions."""
     import pandas as pd
 

@@ -10,14 +10,7 @@ from conbandit_torch.core.errors import DataError
 from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.reading.faults import REAL, TEXT, WHOLE, expect_distinct
 from conbandit_torch.datasets.reading.files import UTF8, expand, find, need, read_table, read_whole
-from conbandit_torch.datasets.reading.source import (
-    EventPieces,
-    Ids,
-    Labels,
-    Source,
-    check_least,
-    item_numbers,
-)
+from conbandit_torch.datasets.reading.source import EventList, Ids, Labels, Source, check_least, item_numbers
 
 _NO_GENRE = {"", "(no genres listed)", "unknown"}
 _RATING = {"userId": WHOLE, "movieId": WHOLE, "rating": REAL, "timestamp": WHOLE}
@@ -92,7 +85,7 @@ class MovieLens(Reader):
         self.files()  # that all are there is seen before the long reading
         form, counts = self._form(), dict[str, int]()
         movies, titles, genres = self._movies(form)
-        users, events = Ids(), EventPieces()
+        users, events = Ids(), EventList()
         for piece in read_table(
             need(self.path, form.ratings), _RATING, separator=form.separator, header=form.header
         ):
@@ -121,7 +114,7 @@ class MovieLens(Reader):
             terms=terms,
             labels=[decades.matrix(len(movies))],
             numbers={},
-            feedback_sums={"mean rating": rating, "ratings": number},
+            feedback_numbers={"mean rating": rating, "ratings": number},
             feedback=feedback,
             counts=counts,
         ).narrowed(self.min_user_feedback, self.min_item_feedback)

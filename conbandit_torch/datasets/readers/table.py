@@ -22,7 +22,7 @@ from conbandit_torch.datasets.reading.faults import (
     expect_filled,
 )
 from conbandit_torch.datasets.reading.files import expand, need, read_table, read_whole
-from conbandit_torch.datasets.reading.source import EventPieces, Ids, Labels, Source, check_least
+from conbandit_torch.datasets.reading.source import EventList, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ class Table(Reader):
         self.positive_from, self.has_negatives = positive_from, has_negatives
 
     def files(self) -> list[Path]:
-        """Feedback and items."""
+        """Interactions and items."""
         named = (self.feedback, self.items)
         return [
             need(self.path, *([name] if Path(name).suffix else [f"{name}.csv", f"{name}.parquet"]))
@@ -94,7 +94,7 @@ class Table(Reader):
             table = read_whole(items_file, columns)
         expect_filled(items_file, table, "item")
         expect_distinct(items_file, "item", table, "item")
-        items, users, events = Ids(table["item"].tolist()), Ids(), EventPieces()
+        items, users, events = Ids(table["item"].tolist()), Ids(), EventList()
         columns, optional = {"user": TEXT, "item": TEXT, "value": REAL}, {"time": WHOLE}
         if feedback_file.suffix == ".parquet":
             pieces = _parquet(feedback_file, columns, optional)
@@ -119,7 +119,7 @@ class Table(Reader):
             terms=[terms.matrix(len(items))],
             labels=labels,
             numbers=numbers,
-            feedback_sums={},
+            feedback_numbers={},
             feedback=feedback,
             counts={"users": len(users), "items": len(items), "events": len(feedback.users)},
         ).narrowed(self.min_user_feedback, self.min_item_feedback)
@@ -147,7 +147,7 @@ def _side(table: pd.DataFrame) -> tuple[list[Any], dict[str, np.ndarray]]:
 
 
 def _parquet(path: Path, columns: dict[str, str], optional: dict[str, str]) -> Iterator[pd.DataFrame]:
-    """A Parquet table in pieces, as `read_table` gives them; `LINE` is the row."""
+    """A table in Parquet, piece by piece; `LINE` is the row."""
     import pandas as pd
 
     if find_spec("pyarrow") is None:

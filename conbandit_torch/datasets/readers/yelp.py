@@ -17,7 +17,7 @@ from conbandit_torch.core.errors import DataError
 from conbandit_torch.datasets.base import Dataset, Interactions, Reader
 from conbandit_torch.datasets.reading.faults import LARGEST, shown
 from conbandit_torch.datasets.reading.files import expand, need, read_json_lines
-from conbandit_torch.datasets.reading.source import EventPieces, Ids, Labels, Source, check_least
+from conbandit_torch.datasets.reading.source import EventList, Ids, Labels, Source, check_least
 
 _BUSINESS, _REVIEW = (
     tuple(f"{prefix}{kind}.json" for prefix in ("yelp_academic_dataset_", ""))
@@ -97,7 +97,7 @@ class Yelp(Reader):
             terms=[categories.matrix(found)],
             labels=[cities.matrix(found), attributes.matrix(found)],
             numbers={},
-            feedback_sums={"stars": np.array(stars), "reviews": np.array(numbers)},
+            feedback_numbers={"stars": np.array(stars), "reviews": np.array(numbers)},
             feedback=feedback,
             counts={
                 "businesses": len(every),
@@ -117,7 +117,7 @@ def _reviews(path: Path, items: Ids) -> tuple[Ids, Interactions]:
         what.append(items.find_one(_text(where, record, "business_id")))
         stars.append(_number(where, record, "stars"))
         times.append(_seconds(where, _text(where, record, "date")))
-    events = EventPieces()
+    events = EventList()
     events.add(np.array(who, np.int32), np.array(what, np.int32), stars, times)
     return users, events.feedback()
 

@@ -58,8 +58,8 @@ class Ids:
         return np.array([position(value) for value in distinct.tolist()], np.int32)[codes]
 
 
-class EventPieces:
-    """Feedback as it is read, piece by piece."""
+class EventList:
+    """Interactions as it is read, piece by piece."""
 
     def __init__(self) -> None:
         self._columns: tuple[list[np.ndarray], ...] = ([], [], [], [])
@@ -122,9 +122,9 @@ class Source:
         items: ids of items.
         titles: names of items.
         terms: names and [N, K] matrices of the key-terms, by kind; side features too.
-        labels: names and [N, F] matrices of further one-hot side features, by kind.
+        labels: the same for further one-hot side features.
         numbers: [N] further side features; NaN where unknown. They are standardised.
-        feedback_sums: [N] side features that sum up feedback, likewise.
+        feedback_numbers: real numbers per item that sum up feedback, by name.
         feedback: what users did; item -1: not one of the items.
         counts: what was read.
     """
@@ -136,7 +136,7 @@ class Source:
     terms: list[tuple[list[str], csr_matrix]]
     labels: list[tuple[list[str], csr_matrix]]
     numbers: dict[str, np.ndarray]
-    feedback_sums: dict[str, np.ndarray]
+    feedback_numbers: dict[str, np.ndarray]
     feedback: Interactions
     counts: dict[str, int]
 
@@ -178,7 +178,7 @@ class Source:
             used_names, used = _used(kind, matrix[rows])
             label_names += used_names
             labels.append(used)
-        numbers = self.numbers | self.feedback_sums
+        numbers = self.numbers | self.feedback_numbers
         standardised = [_standardised(values[rows]) for values in numbers.values()]
         return Dataset(
             users=_texts(np.array(self.users, object)[here]),
@@ -192,7 +192,7 @@ class Source:
                 new_user[seen.users[kept]], new_item[seen.items[kept]], seen.values[kept], seen.times[kept]
             ),
             counts=counts,
-            num_feedback_sums=len(self.feedback_sums),
+            feedback_columns=len(self.feedback_numbers),
         )
 
     def _enough(self, kind: str, least: int, counts: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from conbandit_torch.datasets.preferences import fit_preferences
 
 
 @dataclass(frozen=True)
-class LoggedEvents:
+class UserLogs:
     """Events user by user, each user's in the order of time.
 
     Attributes:
@@ -32,12 +32,12 @@ class LoggedEvents:
         """[E] whose event."""
         return torch.arange(len(self.count)).repeat_interleave(self.count)
 
-    def of(self, users: Tensor) -> LoggedEvents:
+    def of(self, users: Tensor) -> UserLogs:
         """Those of some users, who are numbered anew in the order given."""
         count = self.count[users]
         first = count.cumsum(0) - count
         own = torch.arange(int(count.sum())) + (self.first[users] - first).repeat_interleave(count)
-        return LoggedEvents(first, count, self.items[own], self.clicks[own])
+        return UserLogs(first, count, self.items[own], self.clicks[own])
 
     def distinct(self, num_items: int) -> Distinct:
         """The users' distinct items."""
@@ -64,7 +64,7 @@ class Distinct:
     places: Tensor
 
 
-def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[LoggedEvents, LoggedEvents]:
+def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[UserLogs, UserLogs]:
     """The first share of every user's events, at least one, and the rest."""
     if not len(prepared.users):
         raise ValueError("the log holds no events")
@@ -74,12 +74,10 @@ def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[LoggedEvents, L
     count = torch.bincount(prepared.users, minlength=len(prepared.user_names))
     first = count.cumsum(0) - count
     fitted = (count.double() * fit_share).long().clamp_min(1).minimum(count)
-    return LoggedEvents(first, fitted, items, clicks), LoggedEvents(
-        first + fitted, count - fitted, items, clicks
-    )
+    return UserLogs(first, fitted, items, clicks), UserLogs(first + fitted, count - fitted, items, clicks)
 
 
-def with_enough_items(rest: LoggedEvents, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
+def with_enough_items(rest: UserLogs, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
     """Users with at least `pool` distinct items, most events first, and how many others have events."""
     everyone = rest.of(torch.arange(len(rest.count)))
     distinct = everyone.distinct(num_items).count
@@ -98,7 +96,7 @@ def with_enough_items(rest: LoggedEvents, pool: int, users: int | None, num_item
     return enough[longest][:users], len(distinct) - len(enough)
 
 
-def fit(features: Tensor, past: LoggedEvents, ridge: float) -> Tensor:
+def fit(features: Tensor, past: UserLogs, ridge: float) -> Tensor:
     """[U, D] the preferences that the events in `past` speak of."""
     own = past.of(torch.arange(len(past.count)))
     return fit_preferences(own.owner, own.items, own.clicks.to(features), features, len(own.count), ridge)

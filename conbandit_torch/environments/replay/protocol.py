@@ -110,13 +110,13 @@ class Replay(Simulated):
         if not 0 < ridge < float("inf"):
             raise ValueError(f"ridge must be a number above 0, got {ridge}")
         prepared = as_prepared(
-            data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, with_feedback_sums=False
+            data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, use_feedback_columns=False
         )
         past, rest = past_and_rest(prepared, fit_share)
         kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
         past, rest = past.of(kept), rest.of(kept)
         theta = fit(prepared.features, past, ridge)
-        super().__init__(prepared.catalogue(), theta, answers, hidden, split_seed=seed)
+        super().__init__(prepared.catalogue(), theta, answers, hidden, hidden_seed=seed)
         own = rest.distinct(len(prepared.features))
         for name, value in {
             "_first": rest.first,
@@ -168,7 +168,7 @@ class Replay(Simulated):
 
     def observe(self) -> Context:
         """The next event of every user who has one; the same until `pull` ends the round."""
-        now = int(self.rounds[0])  # user 0's log is the longest, and whoever is here has come as far
+        now = int(self.rounds[0])  # user 0's log is the longest, and all who are here have come as far
         if now >= len(self._here):
             raise RuntimeError(f"the log is over after {self.length} rounds; reset() starts it again")
         here = self._here[now]

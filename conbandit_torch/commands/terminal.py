@@ -11,7 +11,7 @@ from rich.text import Text
 from conbandit_torch.core.errors import printable
 
 
-class Screen(Console):
+class Terminal(Console):
     """Standard output, or standard error.
 
     Names come from configs and folders: an escape sequence in one is shown, never sent to the terminal.
