@@ -21,7 +21,15 @@ def test_python_snippets_run(number, tmp_path):
         [sys.executable, str(path)], capture_output=True, text=True, timeout=120, cwd=REPOSITORY
     )
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) > 0
+    promised = re.findall(r"^print\(.*\)  # (.+)$", SNIPPETS[number], re.MULTILINE)
+    if promised:
+        assert done.stdout.splitlines() == promised
+    else:
+        assert float(done.stdout) > 0
+
+
+def test_some_snippet_says_what_it_prints():
+    assert "  # 1.0\n" in "".join(SNIPPETS)
 
 
 def test_files_that_the_readme_names_exist():

@@ -16,8 +16,8 @@ from conbandit_torch.core.errors import DataError
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.datasets.base import Dataset, Interactions, Prepared, Reader
 from conbandit_torch.datasets.cache import cached
+from conbandit_torch.datasets.preferences import fit_preferences
 from conbandit_torch.datasets.reading.files import need_libraries
-from conbandit_torch.models.ridge import RidgeRegression
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -91,7 +91,7 @@ def _prepare(reader: Reader, dim: int, ridge: float, seed: int, use_feedback_col
     return Prepared(
         features=features,
         item_terms=torch.from_numpy(np.stack((graph.row, graph.col)).astype(np.int64)),
-        theta=preferences(users, items, torch.from_numpy(clicks), features, len(data.users), ridge),
+        theta=fit_preferences(users, items, torch.from_numpy(clicks), features, len(data.users), ridge),
         users=users,
         items=items,
         clicks=torch.from_numpy(clicks),
@@ -195,22 +195,3 @@ def draw_unseen(
             drawn.append((rank + torch.searchsorted(before, rank, right=True)).numpy().ravel())
             beside.append(events[rows[:, :count]].ravel())
     return np.concatenate(beside), np.concatenate(drawn)
-
-
-def preferences(
-    users: Tensor, items: Tensor, clicks: Tensor, features: Tensor, num_users: int, ridge: float
-) -> Tensor:
-    """[U, D] every user's ridge regression on all of the user's events [E]."""
-    dim = features.shape[1]
-    order = users.argsort(stable=True)
-    counts = torch.bincount(users, minlength=num_users)
-    theta = features.new_empty(num_users, dim)
-    start = 0
-    # Some users at a time: a model has two D x D matrices.
-    for block in torch.arange(num_users).split(rows_per_block(2 * dim * dim)):
-        events = order[start : start + int(counts[block].sum())]
-        start += len(events)
-        model = RidgeRegression(len(block), dim, ridge, like=features)
-        model.rebuild(users[events] - block[0], features, items[events], clicks[events])
-        theta[block] = model.coefficients()
-    return theta

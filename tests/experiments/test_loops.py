@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from conbandit_torch import play_round
+from conbandit_torch import EpsilonGreedy, play_round
 from experiments import by_hand
 from experiments.contenders import CONTENDERS, PLAIN, numpy_side
 from experiments.loops import World, play
@@ -55,12 +55,44 @@ def test_loop_decides_as_the_policy_does(name):
     assert play(loop, world, users, 60, lambda t: 5 * int(math.log(max(t, 1)))) == expected
 
 
+class PolicysDraws:
+    """In place of a loop's generator: what the policy draws for its only user, round and question."""
+
+    def __init__(self, policy, levels):
+        self.policy, self.levels, self.t, self.questions, self.normals = policy, levels, 0, 0, 0
+
+    def draw(self, kind, purpose, counter, count, *more):
+        at = torch.tensor([0]), torch.tensor([counter])
+        return getattr(self.policy.stream(purpose), kind)(*at, count, *more)[0].double().numpy()
+
+    def random(self):
+        return float(self.draw("uniform", "explore", self.t, 1)[0])
+
+    def integers(self, size):
+        if isinstance(self.policy, EpsilonGreedy):
+            return int(self.draw("uniform", "arm", self.t, size).argmax())
+        self.questions += 1
+        return int(self.draw("integers", "term", self.questions - 1, 1, size)[0])
+
+    def standard_normal(self, size):
+        self.normals += 1
+        return self.draw("normal", self.levels[self.normals % len(self.levels)], self.t, size)
+
+
 @pytest.mark.parametrize("name", sorted(DRAWING))
-def test_loop_that_draws_plays_as_many_questions_and_rounds(name):
+def test_loop_that_draws_the_same_numbers_decides_as_the_policy_does(name):
     policy, environment, loop, world = both_sides(name, 1)
-    expected = asked_and_shown(policy, environment, 30)
-    log = play(loop, world, 1, 30, lambda t: 5 * int(math.log(max(t, 1))))
-    assert len(log[0]) == len(expected[0])
+    levels = ["theta"] if name == "LinThompson" else ["theta", "term theta"]  # counted from the second
+    loop.generator = draws = PolicysDraws(policy, levels)
+    pool = world.pool
+
+    def noting_the_round(user, t):
+        draws.t = t
+        return pool(user, t)
+
+    world.pool = noting_the_round
+    expected = asked_and_shown(policy, environment, 60)
+    assert play(loop, world, 1, 60, lambda t: 5 * int(math.log(max(t, 1)))) == expected
 
 
 def test_linucb_by_hand_decides_as_the_policy_does():

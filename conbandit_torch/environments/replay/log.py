@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from conbandit_torch.core.blocks import look_up, rows_per_block
 from conbandit_torch.datasets.base import Prepared
+from conbandit_torch.datasets.preferences import fit_preferences
 
 
 @dataclass(frozen=True)
@@ -97,15 +97,6 @@ def with_enough_items(rest: UserLogs, pool: int, users: int | None, num_items: i
 
 
 def fit(features: Tensor, past: UserLogs, ridge: float) -> Tensor:
-    """[U, D] ridge regressions of clicks on items' features, a user each."""
-    dim = features.shape[1]
-    penalty = ridge * torch.eye(dim, dtype=features.dtype)
-    theta = []
-    for users in torch.arange(len(past.count)).split(rows_per_block(int(past.count.max()) * dim)):
-        place = torch.arange(int(past.count[users].max()))
-        has = place < past.count[users, None]  # [B, n] shorter logs are filled up with zeros
-        event = (past.first[users, None] + place).clamp_max(len(past.items) - 1)
-        x = look_up(features, past.items[event]) * has[..., None]  # [B, n, D]
-        clicks = past.clicks[event].to(features) * has
-        theta.append(torch.linalg.solve(x.mT @ x + penalty, (clicks[:, None] @ x).squeeze(1)))
-    return torch.cat(theta)
+    """[U, D] the preferences that the events in `past` speak of."""
+    own = past.of(torch.arange(len(past.count)))
+    return fit_preferences(own.owner, own.items, own.clicks.to(features), features, len(own.count), ridge)
