@@ -130,7 +130,7 @@ def read_manifest(path: Path) -> Manifest:
             )
     except OSError as error:
         raise CheckpointError(f"{path}: no checkpoint ({error.strerror} {MANIFEST})") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         earlier = _format_without_checksum(path)
         if earlier is None:
             raise CheckpointError(f"{path}: {MANIFEST} is damaged: {error}") from None

@@ -135,7 +135,7 @@ def how_it_ran(folder: Path) -> dict[str, Any]:
         how = unsealed((folder / HOW).read_text(encoding="utf-8"))
         numbers = {key: int(how[key]) for key in ("threads", "jobs", "devices", "num_nodes")}
         return numbers | {"backend": str(how["backend"])}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         problem = f"no results folder, {HOW} is missing or damaged" if folder.exists() else "no such folder"
         remedy = f"; `conbandit run CONFIG --out {folder}` goes on" if (folder / EXPERIMENT).exists() else ""
         raise ConfigError(f"{folder}: {problem}{remedy}") from None

@@ -161,6 +161,11 @@ def forge(path, **changes):
     (path / "manifest.json").write_text(sealed(manifest | changes))
 
 
+def spoil_round(path):
+    manifest = unsealed((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(sealed(manifest | {"round": float("inf")}))
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -170,6 +175,7 @@ def forge(path, **changes):
         (spoil_bit, "manifest.json is damaged: its checksum is not that of its content"),
         (spoil_remove_state, "state.safetensors: No such file"),
         (spoil_remove_manifest, "no checkpoint (No such file or directory manifest.json)"),
+        (spoil_round, "manifest.json is damaged: cannot convert float infinity to integer"),
     ],
 )
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(tmp_path, spoil, message, caplog):
