@@ -12,12 +12,16 @@ from tests.reference.linear import budget
 class UserLog:
     """One user's log: what parameters are fitted on, and what is replayed."""
 
-    def __init__(self, prepared, user, fit_share):
+    def __init__(self, prepared, user, fit_share, pool):
         mine = [e for e in range(len(prepared.users)) if int(prepared.users[e]) == user]
         events = [(int(prepared.items[e]), float(prepared.clicks[e])) for e in mine]
         fitted = max(1, int(fit_share * len(events)))
         self.past, self.events = events[:fitted], events[fitted:]
-        self.own = sorted({item for item, _ in self.events})
+        self.played = sum(len(self.to_come(t)) >= pool for t in range(len(self.events)))
+
+    def to_come(self, t):
+        """Distinct items of event t and all later ones, the one that comes last first."""
+        return list(dict.fromkeys(item for item, _ in reversed(self.events[t:])))
 
     def fit(self, X, ridge):
         gram, target = ridge * np.eye(X.shape[1]), np.zeros(X.shape[1])
@@ -27,9 +31,9 @@ class UserLog:
         return np.linalg.solve(gram, target)
 
     def candidates(self, seed, number, t, pool):
-        """The served item and others of the user's, shuffled; `number` is the user's in the environment."""
+        """The served item and others still to come, shuffled; `number` is the user's in the environment."""
         served = self.events[t][0]
-        others = [item for item in self.own if item != served]
+        others = [item for item in self.to_come(t) if item != served]
         at = torch.tensor([number]), torch.tensor([t])
         draws = Stream(seed, "replay others").uniform(*at, pool - 1)[0].tolist()
         chosen = []
@@ -44,14 +48,14 @@ class UserLog:
 
 def logs(prepared, pool, fit_share):
     """The logs of the users who have enough items, longest first."""
-    every = [UserLog(prepared, user, fit_share) for user in range(len(prepared.user_names))]
-    return sorted((log for log in every if len(log.own) >= pool), key=lambda log: -len(log.events))
+    every = [UserLog(prepared, user, fit_share, pool) for user in range(len(prepared.user_names))]
+    return sorted((log for log in every if log.played), key=lambda log: -log.played)
 
 
 def play(policy, log, number, X, theta, *, seed, pool, noise, b):
     """(arms chosen at every event, key-terms asked, clicks of the events that counted)."""
     chosen, asked, clicks = [], [], []
-    for t, (served, click) in enumerate(log.events):
+    for t, (served, click) in enumerate(log.events[: log.played]):
         arms = log.candidates(seed, number, t, pool)
         at = torch.tensor([number]), torch.tensor([t])
         eps = noise * Stream(seed, "replay term noise").normal(*at, 1).item()

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from conbandit_torch.core.algebra import dot
 from conbandit_torch.core.blocks import look_up
+from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.datasets.base import Prepared
@@ -18,7 +19,8 @@ from conbandit_torch.environments.synthetic import Synthetic
 class GeneratedLog(Replay):
     """Replay of clicks on items that were served uniformly at random in the `Synthetic` world.
 
-    Rule: every event serves one of all arms, each as likely; it is clicked with probability `x^T theta`
+    Rule: every event serves one of all arms, each as likely, or with `once` one of those that the user has
+    not been served yet, as in ratings; it is clicked with probability `x^T theta`
     clipped to [0, 1] (Eq. 5), where x and theta are those of `Synthetic`, of length 1.
     Symbols: as in `Synthetic`.
     Differs: ours; it stands in for a log that is not public.
@@ -37,6 +39,7 @@ class GeneratedLog(Replay):
         answers: "linear", or "binary" for answers of 0 and 1.
         noise: standard deviation of linear answers' noise.
         hidden: how many of the features, drawn at random, policies do not see; answers know them.
+        once: whether an item is served to a user at most once.
         data_seed: seed of the world and of the log; None: `seed`.
         seed: seed of everything else (candidates, noise, which features are hidden).
 
@@ -62,13 +65,20 @@ class GeneratedLog(Replay):
         answers: FeedbackKind = "linear",
         noise: float = 0.1,
         hidden: int = 0,
+        once: bool = False,
         data_seed: int | None = None,
         seed: int = 0,
     ) -> None:
         if events < 1:
             raise ValueError(f"events must be at least 1, got {events}")
+        # What is sure to be needed, in numbers of 8 bytes: the served items' features, and five columns.
+        expect_memory(f"a log of {events:,} events of {users:,} users", 8 * users * events * (dim + 5))
         data_seed = seed if data_seed is None else data_seed
-        log = generate_log(users, arms, terms, dim, events, max_terms, spread, data_seed)
+        if once and events > arms:
+            raise ValueError(
+                f"events must be at most the {arms} arms where each is served once, got {events}"
+            )
+        log = generate_log(users, arms, terms, dim, events, max_terms, spread, data_seed, once=once)
         super().__init__(
             log,
             ridge=ridge,
@@ -91,14 +101,25 @@ class GeneratedLog(Replay):
 
 
 def generate_log(
-    users: int, arms: int, terms: int, dim: int, events: int, max_terms: int, spread: float, seed: int
+    users: int,
+    arms: int,
+    terms: int,
+    dim: int,
+    events: int,
+    max_terms: int,
+    spread: float,
+    seed: int,
+    *,
+    once: bool = False,
 ) -> Prepared:
     """A log of the synthetic world, with its true theta."""
     world = Synthetic(
         users, arms, terms, dim, pool=1, max_terms=max_terms, spread=spread, normalise=True, seed=seed
     )
     features, ids = world.catalogue.arm_features, torch.arange(users)
-    items = Stream(seed, "log items").integers(ids, 0, events, arms)  # [U, n]
+    stream = Stream(seed, "log items")
+    draw = stream.subsets if once else stream.integers
+    items = draw(ids, 0, events, arms)  # [U, n]
     chance = Stream(seed, "log clicks").uniform(ids, 0, events)
     clicks = (chance < dot(look_up(features, items), world.theta)).double()
     edges = world.catalogue.terms_of(torch.arange(arms))

@@ -39,29 +39,43 @@ class UserLogs:
         own = torch.arange(int(count.sum())) + (self.first[users] - first).repeat_interleave(count)
         return UserLogs(first, count, self.items[own], self.clicks[own])
 
-    def distinct(self, num_items: int) -> Distinct:
-        """The users' distinct items."""
+    def still_to_come(self, num_items: int) -> StillToCome:
+        """The users' distinct items, and how many of them each event and those after it have."""
+        event = torch.arange(len(self.items))
         pairs, inverse = (self.owner * num_items + self.items).unique(return_inverse=True)
-        count = torch.bincount(pairs // num_items, minlength=len(self.count))
+        last = torch.zeros_like(pairs).scatter_reduce(0, inverse, event, "amax")  # [P] their last events
+        owner = pairs // num_items
+        order = last.argsort(descending=True)
+        order = order[owner[order].argsort(stable=True)]  # user by user, what comes last first
+        count = torch.bincount(owner, minlength=len(self.count))
         first = count.cumsum(0) - count
-        return Distinct(first, count, pairs % num_items, inverse - first[self.owner])
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order))
+        # An item's last event is the one after which it does not come any more.
+        ends = torch.zeros_like(event)
+        ends[last] = 1
+        ended = ends.cumsum(0) - ends  # [E] items, of all users so far, whose last event is before this one
+        left = count[self.owner] - (ended - ended[self.first[self.owner]])
+        return StillToCome(first, pairs[order] % num_items, place[inverse] - first[self.owner], left)
 
 
 @dataclass(frozen=True)
-class Distinct:
-    """Distinct items user by user, in ascending order.
+class StillToCome:
+    """Distinct items user by user, the one whose last event is latest first.
+
+    In this order the items that a user's event and all later ones have are the first ones of the user's list.
 
     Attributes:
         first: [U] where a user's start.
-        count: [U] how many they are.
         items: the items.
         places: [E] where in the user's list the item of each event is.
+        left: [E] how many of the user's list the event and later ones have.
     """
 
     first: Tensor
-    count: Tensor
     items: Tensor
     places: Tensor
+    left: Tensor
 
 
 def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[UserLogs, UserLogs]:
@@ -77,23 +91,31 @@ def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[UserLogs, UserL
     return UserLogs(first, fitted, items, clicks), UserLogs(first + fitted, count - fitted, items, clicks)
 
 
-def with_enough_items(rest: UserLogs, pool: int, users: int | None, num_items: int) -> tuple[Tensor, int]:
-    """Users with at least `pool` distinct items, most events first, and how many others have events."""
+def with_enough_items(
+    rest: UserLogs, pool: int, users: int | None, num_items: int
+) -> tuple[UserLogs, Tensor, int]:
+    """The events that have at least `pool` distinct items before them, their own included.
+
+    Returns:
+        These events, user by user, longest log first; [U] whose they are; and how many users have none.
+    """
     everyone = rest.of(torch.arange(len(rest.count)))
-    distinct = everyone.distinct(num_items).count
-    enough = (distinct >= pool).nonzero().squeeze(1)
+    left = everyone.still_to_come(num_items).left
+    played = torch.bincount(everyone.owner[left >= pool], minlength=len(rest.count))  # the first ones of each
+    enough = played.nonzero().squeeze(1)
     if not len(enough):
+        most = int(left.max()) if len(left) else 0
         raise ValueError(
             f"pool is {pool}, but no user has so many distinct items to replay: the most is "
-            f"{int(distinct.max())}; lower pool or fit_share, or give a longer log"
+            f"{most}; lower pool or fit_share, or give a longer log"
         )
     if users is not None and not 1 <= users <= len(enough):
         raise ValueError(
             f"users must be from 1 to the {len(enough)} with at least {pool} distinct items to replay, "
             f"got {users}"
         )
-    longest = rest.count[enough].argsort(descending=True, stable=True)
-    return enough[longest][:users], len(distinct) - len(enough)
+    kept = enough[played[enough].argsort(descending=True, stable=True)][:users]
+    return rest.of(kept), kept, len(played) - len(enough)
 
 
 def fit(features: Tensor, past: UserLogs, ridge: float) -> Tensor:

@@ -26,21 +26,25 @@ _log = logging.getLogger(__name__)
 class Replay(Simulated):
     """The offline protocol of Li et al. (WSDM 2011), as [Zhang20] use it.
 
-    Rule: an event of the log offers the item that was served and `pool - 1` others with which the same user
-    had to do, in random order. If the policy picks the served item, it learns the logged click and the event
-    counts; if not, the event is as if it had never been. Every round of the environment presents to every
-    user who has events left their next one. The first `fit_share` of a user's events are not replayed: a
-    ridge regression on them gives the parameters that answer questions, about key-terms by Eq. 4 (or 5) and
-    about arms by Eq. 2 (or 5).
+    Rule: an event of the log offers the item that was served and `pool - 1` others that this user's later
+    events serve, in random order. If the policy picks the served item, it learns the logged click and the
+    event counts; if not, the event is as if it had never been. Every round of the environment presents to
+    every user who has events left their next one. A user's log ends when fewer than `pool` distinct items are
+    still to come. The first `fit_share` of a user's events are not replayed: a ridge regression on them gives
+    the parameters that answer questions, about key-terms by Eq. 4 (or 5) and about arms by Eq. 2 (or 5).
     Symbols: theta in Eq. 2, 4, 5 is the one fitted.
-    Differs: which events the paper fits on, and its ridge, are not printed.
+    Differs: which events the paper fits on, its ridge, and where its other candidates come from are not
+    printed. An item whose last event is over is no candidate here: it could never count.
 
     What is unbiased: the share of clicks among counted events estimates what the policy would earn if,
     given the candidates and everything the policy has seen, each candidate was as likely as any other to be
     the served one. Then an event counts with probability 1 / `pool` whatever the policy picks.
 
-    - If items were served uniformly at random (`GeneratedLog`), that holds for every fixed policy. For one
-      that learns it holds up to what the past tells of which of a user's items are still to come.
+    - If items were served uniformly at random, that holds for every policy, one that learns included,
+      whether an item can be served again (`GeneratedLog`) or only once per user (its `once`). For let a and b
+      be two candidates of an event: exchange them in this and all later events, and the log is as likely,
+      while every set of items still to come, now and at any earlier event, is the same. So nothing that the
+      policy has seen tells which of the two is served.
     - If not, as in ratings or in the log of a recommender, the served items differ from others in ways a
       policy may learn. What still holds is that a policy that picks at random earns the log's click rate,
       because the served item's place is random, and that all policies meet the same events and candidates.
@@ -48,9 +52,8 @@ class Replay(Simulated):
     Side features that sum up the feedback, such as a mean rating, are left out when a reader's data are
     prepared here: they would tell of the clicks that are replayed.
 
-    Others come from the replayed events alone: an item of the fitted part that is never served again would
-    be a candidate that can never count. Users with fewer than `pool` distinct items there are left out
-    (`left_out` says how many), because filling up with items of other users would give the served one away.
+    Users with fewer than `pool` distinct items to replay are left out (`left_out` says how many), because
+    filling up with items of other users would give the served one away.
 
     Users are numbered by the length of their logs, longest first, so that those who are here are a range.
 
@@ -76,13 +79,13 @@ class Replay(Simulated):
 
     counted: Tensor  # [U] events of each user that counted
     _first: Tensor  # [U] where in the log a user's events start
-    _events: Tensor  # [U] how many there are
+    _events: Tensor  # [U] how many of them are replayed
     _items: Tensor  # [E] served items, user by user, in the order of time
     _clicks: Tensor  # [E] 1 or 0
     _served: Tensor  # [E] position of the served item among the user's distinct ones
     _own_first: Tensor  # [U] where a user's distinct items start
-    _own_count: Tensor  # [U] how many there are
-    _own_items: Tensor  # distinct items, user by user
+    _own_items: Tensor  # distinct items, user by user, the one that comes last first
+    _left: Tensor  # [E] how many of these are still to come, the event's own included
     source_users: Tensor
 
     def __init__(
@@ -113,29 +116,29 @@ class Replay(Simulated):
             data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, use_feedback_columns=False
         )
         past, rest = past_and_rest(prepared, fit_share)
-        kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
-        past, rest = past.of(kept), rest.of(kept)
-        theta = fit(prepared.features, past, ridge)
+        rest, kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
+        theta = fit(prepared.features, past.of(kept), ridge)
         super().__init__(prepared.catalogue(), theta, answers, hidden, hidden_seed=seed)
-        own = rest.distinct(len(prepared.features))
+        own = rest.still_to_come(len(prepared.features))
+        events = torch.bincount(rest.owner[own.left >= pool], minlength=len(kept))
         for name, value in {
             "_first": rest.first,
-            "_events": rest.count,
+            "_events": events,
             "_items": rest.items,
             "_clicks": rest.clicks.to(theta),
             "_served": own.places,
             "_own_first": own.first,
-            "_own_count": own.count,
             "_own_items": own.items,
+            "_left": own.left,
             "source_users": kept,
         }.items():
             self.register_buffer(name, value, persistent=False)
         self.register_buffer("counted", torch.zeros_like(self.rounds))
         self.pool, self.noise, self.seed = pool, noise, seed
         self.user_names = [prepared.user_names[user] for user in kept.tolist()]
-        self.length: int = int(rest.count[0])
+        self.length: int = int(events[0])
         # [T] how many users have an event left in each round
-        self._here = (len(kept) - torch.bincount(rest.count).cumsum(0)[:-1]).tolist()
+        self._here = (len(kept) - torch.bincount(events).cumsum(0)[:-1]).tolist()
         self._drawn: tuple[int, Tensor] | None = None  # first round, candidates [rounds, B, A]
         if self.left_out:
             _log.info(
@@ -151,9 +154,10 @@ class Replay(Simulated):
 
     def logged(self, rounds: int | None = None) -> Logged:
         """Events, and their clicks, of the first `rounds` rounds; users with short logs are in fewer."""
-        number = torch.arange(len(self._items), device=self._items.device)
-        number = number - self._first.repeat_interleave(self._events)  # [E] of the event in its user's log
-        clicks = self._clicks[number < (self.length if rounds is None else rounds)]
+        events = self._events.clamp_max(self.length if rounds is None else rounds)  # [U]
+        start = self._first - (events.cumsum(0) - events)
+        number = torch.arange(int(events.sum()), device=events.device)
+        clicks = self._clicks[number + start.repeat_interleave(events)]
         return Logged(len(clicks), float(clicks.mean(dtype=torch.float64)))
 
     def reset(self) -> None:
@@ -204,7 +208,7 @@ class Replay(Simulated):
         event = self._first[users] + rounds.minimum(self._events[users] - 1)
         served = self._served[event][:, None]
         stream = Stream(self.seed, "replay others")
-        others = stream.subsets_of(users, rounds, self.pool - 1, self._own_count[users] - 1)
+        others = stream.subsets_of(users, rounds, self.pool - 1, self._left[event] - 1)
         others = others + (others >= served)  # [B, A - 1] positions, leaving out the served one
         positions = torch.cat((served, others), dim=1) + self._own_first[users, None]
         order = Stream(self.seed, "replay order").bits(users, rounds, self.pool).argsort(1)
