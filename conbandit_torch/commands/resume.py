@@ -8,8 +8,7 @@ from conbandit_torch.commands.how import check_how
 from conbandit_torch.commands.run import run_into
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.load import load
-from conbandit_torch.running.folder import EXPERIMENT
-from conbandit_torch.running.runner import how_it_ran
+from conbandit_torch.running.runner import experiment_of, how_it_ran
 
 
 def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Terminal) -> int:
@@ -17,4 +16,4 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     check_how(options)
     how = how_it_ran(options.folder)
     how |= {key: value for key in how if (value := getattr(options, key)) is not None}
-    return run_into(load(options.folder / EXPERIMENT), lambda: options.folder, console, **how)
+    return run_into(load(experiment_of(options.folder)), lambda: options.folder, console, **how)

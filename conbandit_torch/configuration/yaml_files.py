@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 import yaml
 
 from conbandit_torch.core.errors import ConfigError
+from conbandit_torch.core.seals import is_as_sealed
 
 _MOST_VALUES = 100_000
 _MERGE = "tag:yaml.org,2002:merge"
+
+_log = logging.getLogger(__name__)
 
 
 class _Loader(yaml.SafeLoader):
@@ -56,7 +60,8 @@ _Loader.add_implicit_resolver(
 def read_yaml(path: Path, keys: Iterable[str]) -> dict[str, Any]:
     """The mapping that the file holds; where it holds none, the error names the `keys` to give."""
     try:
-        config = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        text = path.read_text(encoding="utf-8")
+        config = yaml.load(text, _Loader)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -65,6 +70,8 @@ def read_yaml(path: Path, keys: Iterable[str]) -> dict[str, Any]:
         raise ConfigError(f"{path}: not valid YAML: nested too deeply") from None
     except Exception as error:  # PyYAML's constructors let KeyError, AttributeError and more through
         raise ConfigError(f"{path}: not valid YAML: {error}") from None
+    if is_as_sealed(text) is False:
+        _log.warning("%s: was edited, or damaged, since a run wrote it (see its first line)", path)
     if not isinstance(config, dict):
         raise ConfigError(f"{path}: expected a mapping with {', '.join(keys)}")
     try:

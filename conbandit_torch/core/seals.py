@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 _CHECKSUM = "checksum"
+_TEXT_BEGINS = "# conbandit_torch "
 
 
 def file_digest(path: Path) -> str:
@@ -46,6 +47,21 @@ def unsealed(text: str) -> dict[str, Any]:
     if content.pop(_CHECKSUM) != text_digest(_canonical(content)):
         raise ValueError("its checksum is not that of its content")
     return content
+
+
+def sealed_text(text: str, about: str = "") -> str:
+    """A text with a first line, a comment: what it is about, and a digest of all that follows."""
+    body = f"{_TEXT_BEGINS}{about}{', ' if about else ''}content: sha256 "
+    return f"{body}{text_digest(text)}\n{text}"
+
+
+def is_as_sealed(text: str) -> bool | None:
+    """Whether a text is as `sealed_text` made it; None: it has no such first line, so nobody can say."""
+    first, _, rest = text.partition("\n")
+    head, found, digest = first.rpartition("content: sha256 ")
+    if not found or not head.startswith(_TEXT_BEGINS):
+        return None
+    return digest.strip() == text_digest(rest)
 
 
 def _canonical(content: dict[str, Any]) -> str:

@@ -43,10 +43,17 @@ class OtherProcessesError(CheckpointError):
 
 
 class SavedState(NamedTuple):
-    """A simulation's state: rounds played, and tensors by name."""
+    """A simulation's state.
+
+    Attributes:
+        round: rounds played.
+        tensors: the state, by name.
+        origin: what it came from, if it was read from a checkpoint.
+    """
 
     round: int
     tensors: dict[str, Tensor]
+    origin: Origin = Origin()
 
 
 class Manifest(NamedTuple):
@@ -167,7 +174,7 @@ def read_checkpoint(path: Path, processes: Processes = ALONE) -> SavedState:
     try:
         if file_digest(file) != manifest.states[processes.rank]:
             raise CheckpointError(f"{path}: {file.name} is damaged: its checksum is not the manifest's")
-        return SavedState(manifest.round, load_file(file))
+        return SavedState(manifest.round, load_file(file), manifest.origin)
     except OSError as error:
         raise CheckpointError(f"{path}: {file.name}: {error.strerror or error}") from None
     except SafetensorError as error:

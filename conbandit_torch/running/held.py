@@ -14,7 +14,7 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest
 from conbandit_torch.running.checkpoint import CheckpointError, list_checkpoints, read_manifest
 from conbandit_torch.running.folder import CHECKPOINTS, CONFIG, job_folders
-from conbandit_torch.running.job import finished, origin_of, write_config
+from conbandit_torch.running.job import finished, kernels_of, origin_of, write_config
 from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
 from conbandit_torch.running.plan import Experiment, first_difference, without_incidentals
 from conbandit_torch.running.result import Job, JobResult, OtherFormatError, write_result
@@ -68,6 +68,10 @@ def refuse_what_differs(experiment: Experiment, folder: Path, held: Held, *, rep
             "and decisions with them, from those of one version alone",
             *(folder, others, package_version()),
         )
+    if held:  # a job that has only begun goes on with its own kernels, if it can
+        now = kernels_of(experiment)
+        for kernels in sorted({result.origin.kernels for result in held.values()}):
+            Origin(kernels=kernels).warn_of_other_kernels(Origin(kernels=now), folder)
 
 
 def _refuse_another_config(

@@ -1,5 +1,6 @@
 """Results folders: damage is named and made good, names are guarded, bookkeeping is said and cheap."""
 
+import re
 import threading
 import time
 
@@ -141,10 +142,29 @@ def test_waiting_for_another_process_is_said(tmp_path, monkeypatch, caplog):
 def test_a_world_too_large_for_the_memory_says_how_much_it_would_need():
     start = time.monotonic()
     with pytest.raises(
-        ValueError, match=r"1,000,000,000 users .* would need [\d,]+ GiB of memory; this machine"
+        ValueError, match=r"1,000,000,000 users .* would need [\d,.]+ GiB of memory; this machine"
     ):
         Synthetic(users=10**9)
     assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("environment.init_args", {"users": 10**6, "dim": 300, "arms": 400}, r"policies.Lin: the state of 1,000,000 users"),
+        ("environment", {"class_path": "GeneratedLog", "init_args": {"events": 10**10}}, "environment: a log of 10,000,000,000 events"),
+        ("environment.init_args.pool", 10**12, "environment: a world of 4 users"),
+        ("policies.Lin", {"class_path": "HLinUCB", "init_args": {"hidden_dim": 10**6}}, r"policies.Lin: .* would need [\d,.]+ GiB"),
+    ],
+)  # fmt: skip
+def test_a_size_in_a_config_that_no_memory_holds_is_refused_before_it_is_filled(
+    tmp_path, capsys, key, value, said
+):
+    start = time.monotonic()
+    assert main(["run", str(write(tmp_path, changed(key, value))), "--out", str(tmp_path / "out")]) == 2
+    shown = capsys.readouterr().err.replace("\n", " ")
+    assert re.search(said, shown) and "GiB of memory; this machine has" in shown
+    assert time.monotonic() - start < 60
 
 
 def test_a_result_costs_a_line_of_the_summary_however_many_there_are(tmp_path, monkeypatch):
