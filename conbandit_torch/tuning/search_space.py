@@ -71,7 +71,10 @@ class Tuning:
         return config | {"policies": alone, "seeds": self.seeds, "log_every": config["rounds"]}
 
     def current(self) -> Parameters:
-        """The arguments' values in the config, or else their defaults, where the space holds them."""
+        """The arguments' values in the config, or else their defaults, where the space holds them.
+
+        A trial of these parameters has the config's own values: it sets nothing else.
+        """
         policy = resolve(self.config, self.source).policies[self.policy]
         found = {}
         for name, where in self.space.items():

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 def trials_table(policy: str, trials: list[FrozenTrial], shown: int = 5) -> Table:
     """The best of a study's finished trials, with 95 % t intervals over their seeds."""
-    objective, values = score_of(trials[0])
-    over = f"{len(values)} seeds, 95 % t interval" if len(values) > 1 else "one seed, so no interval"
+    objective, scores = score_of(trials[0])
+    over = f"{len(scores)} seeds, 95 % t interval" if len(scores) > 1 else "one seed, so no interval"
     table = Table(title=f"{policy}: best of {len(trials)} trials ({over})")
-    for heading in ("trial", objective.name, *trials[0].params):
+    names = list(dict.fromkeys(name for trial in trials for name in trial.params))
+    for heading in ("trial", objective.name, *names):
         table.add_column(heading.rpartition(".")[2], justify="right")
     for trial in trials[:shown]:
-        parameters = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in trial.params.values()]
+        values = [trial.params.get(name, "the config's") for name in names]
+        parameters = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
         score = with_interval(np.array(score_of(trial)[1]), objective.digits)
         table.add_row(str(trial.number), score, *parameters)
     return table

@@ -63,9 +63,6 @@ def tune(
     from optuna.trial import TrialState
 
     study = open_study(tuning, folder)
-    for known in (tuning.current(), tuning.start):
-        if known:
-            study.enqueue_trial(known, skip_if_exists=True)
     evaluate = partial(_evaluate, tuning, threads)
     asked: dict[int, Trial] = {}
     for (number, _), found in results_of(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
@@ -177,11 +174,27 @@ def _ask(
     for _ in range(trials - len(finished(study))):
         if len(finished(study)) >= trials:
             return
-        trial = _new_point(study, space, points(tuning.space))
+        trial = _own_point(study, tuning, space) or _new_point(study, space, points(tuning.space))
         if trial is None:
             return  # all points of the space have been tried
         asked[trial.number] = trial
         yield trial.number, trial.params
+
+
+def _own_point(study: Study, tuning: Tuning, space: dict[str, BaseDistribution]) -> Trial | None:
+    """The config's own values, unless a trial had them; `start` is next in the queue.
+
+    Where such a value lies outside the argument's range, the argument is no parameter of this trial, and so
+    keeps its value.
+    """
+    own = tuning.current()
+    if any(trial.params == own for trial in study.get_trials(deepcopy=False)):
+        return None
+    study.enqueue_trial(own)
+    trial = study.ask({name: space[name] for name in own})
+    if tuning.start:
+        study.enqueue_trial(tuning.start, skip_if_exists=True)
+    return trial
 
 
 def _new_point(

@@ -9,7 +9,7 @@ from optuna.samplers import TPESampler
 from rich.console import Console
 
 from conbandit_torch.commands.main import main
-from conbandit_torch.configuration.load import load, read
+from conbandit_torch.configuration.load import load, read, resolve
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.job import build
 from conbandit_torch.tuning.search_space import Tuning, at_the_edge, distribution, read_tunings
@@ -63,6 +63,23 @@ def test_the_configs_own_values_are_tried_first(tuning, tmp_path):
     first, second = trials_of(tuning, tmp_path / "out")
     assert first[0] == {"alpha": 0.4, "ridge": 1.0}  # the config leaves ridge to its default
     assert second[0]["alpha"] != 0.4
+
+
+def test_an_own_value_outside_the_search_space_is_tried_first_too(tmp_path, capsys):
+    space = {"Lin": {"alpha": {"low": 0.01, "high": 0.1}, "ridge": [2.0, 3.0]}}  # the config has 0.4 and 1.0
+    path, out = write(tmp_path, with_space(space)), tmp_path / "out"
+    assert main(["tune", str(path), "--trials", "3", "--out", str(out)]) == 0
+    assert "the config's" in capsys.readouterr().out
+    (tuning,) = read_tunings(read(path), path)
+    own, *others = trials_of(tuning, out)
+    assert own[0] == {}  # nothing is set
+    assert all(params["alpha"] <= 0.1 and params["ridge"] >= 2 for params, _ in others)
+    seeds = {"seeds": tuning.seeds, "log_every": tuning.config["rounds"]}
+    experiment = resolve(tuning.config | seeds, path)
+    expected = [build(experiment, ("Lin", seed), 1).run()[-1].cumulative_regret for seed in tuning.seeds]
+    assert open_study(tuning, out).get_trials()[0].user_attrs["values"] == expected
+    assert main(["tune", str(path), "--trials", "4", "--out", str(out)]) == 0  # and not a second time
+    assert [params for params, _ in trials_of(tuning, out)].count({}) == 1
 
 
 def test_no_point_is_tried_twice(tmp_path, capsys):
