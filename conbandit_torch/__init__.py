@@ -78,8 +78,10 @@ if TYPE_CHECKING:
     from conbandit_torch.loop import Simulation, play_round
     from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
     from conbandit_torch.models.hidden import Hidden
+    from conbandit_torch.models.hidden_terms import HiddenOnTerms
     from conbandit_torch.models.history import Observations, Refit
     from conbandit_torch.models.levels import Level
+    from conbandit_torch.models.refits import RefitSchedule
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
 
@@ -125,6 +127,7 @@ __all__ = [
     "HVarMRC",
     "HVarRS",
     "Hidden",
+    "HiddenOnTerms",
     "KeyTermMixin",
     "LargestConfidenceReduction",
     "LastFM",
@@ -154,6 +157,7 @@ __all__ = [
     "Reader",
     "Recorded",
     "Refit",
+    "RefitSchedule",
     "Replay",
     "Representation",
     "RidgeRegression",

@@ -196,7 +196,8 @@ def _known_subclasses(base: type) -> dict[str, type]:
     """Classes of the kind that can be made, by name; all public ones are imported for it."""
     for name in PUBLIC:
         public(name)
-    return {cls.__name__: cls for cls in _subclasses(base) if not inspect.isabstract(cls)}
+    kinds = [*_subclasses(base)] or [base]  # a part that has no kinds is its own
+    return {cls.__name__: cls for cls in kinds if not inspect.isabstract(cls)}
 
 
 def _subclasses(base: type) -> Iterator[type]:

@@ -19,13 +19,19 @@ from conbandit_torch.configuration.yaml_files import read_yaml, value_of
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.screen import BadFeedback
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.kernels import Kernels
 from conbandit_torch.running.folder import is_reserved
 from conbandit_torch.running.plan import Experiment, IfLoggerFails
 from conbandit_torch.running.processes import Precision
 
 _REQUIRED = ("rounds", "environment", "policies")
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
-_CHOICES = {"precision": Precision, "bad_feedback": BadFeedback, "if_logger_fails": IfLoggerFails}
+_CHOICES = {
+    "precision": Precision,
+    "kernels": Kernels,
+    "bad_feedback": BadFeedback,
+    "if_logger_fails": IfLoggerFails,
+}
 _PARTS = ("environment", "policies", "callbacks")
 _OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "tune")
 

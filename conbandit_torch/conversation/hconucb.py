@@ -15,6 +15,8 @@ from conbandit_torch.conversation.term_rules import (
 from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.refits import RefitEvery
+from conbandit_torch.models.representation import Representation
 
 
 class HConUCB(ConversationMixin, HLinUCB):
@@ -41,8 +43,10 @@ class HConUCB(ConversationMixin, HLinUCB):
         hidden_alpha: factor of the hidden features' width.
         hidden_ridge: weight of the penalty `|v|^2`.
         init_scale: standard deviation of the initial hidden features; small, but above 0.
-        refit_every: rounds between refits; None: never.
+        refit_every: rounds between refits, a number or a `RefitSchedule`; None: never.
         refit_sweeps: how often theta and v take turns in a refit.
+        representation: what the model sees of the arms, in place of hidden features per arm, with arguments
+            of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
         seed: seed of the policy's own random draws.
     """
 
@@ -61,8 +65,9 @@ class HConUCB(ConversationMixin, HLinUCB):
         hidden_alpha: float = 0.1,
         hidden_ridge: float = 1.0,
         init_scale: float = 0.01,
-        refit_every: int | None = None,
+        refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
+        representation: Representation | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -80,6 +85,7 @@ class HConUCB(ConversationMixin, HLinUCB):
             init_scale=init_scale,
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
+            representation=representation,
             seed=seed,
         )
 
@@ -104,8 +110,10 @@ class HVarRS(HConUCB):
         hidden_alpha: factor of the hidden features' width.
         hidden_ridge: weight of the penalty `|v|^2`.
         init_scale: standard deviation of the initial hidden features; small, but above 0.
-        refit_every: rounds between refits; None: never.
+        refit_every: rounds between refits, a number or a `RefitSchedule`; None: never.
         refit_sweeps: how often theta and v take turns in a refit.
+        representation: what the model sees of the arms, in place of hidden features per arm, with arguments
+            of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
         seed: seed of the policy's own random draws.
     """
 
@@ -124,8 +132,9 @@ class HVarRS(HConUCB):
         hidden_alpha: float = 0.1,
         hidden_ridge: float = 1.0,
         init_scale: float = 0.01,
-        refit_every: int | None = None,
+        refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
+        representation: Representation | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -143,6 +152,7 @@ class HVarRS(HConUCB):
             init_scale=init_scale,
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
+            representation=representation,
             seed=seed,
         )
 
@@ -167,8 +177,10 @@ class HVarMRC(HConUCB):
         hidden_alpha: factor of the hidden features' width.
         hidden_ridge: weight of the penalty `|v|^2`.
         init_scale: standard deviation of the initial hidden features; small, but above 0.
-        refit_every: rounds between refits; None: never.
+        refit_every: rounds between refits, a number or a `RefitSchedule`; None: never.
         refit_sweeps: how often theta and v take turns in a refit.
+        representation: what the model sees of the arms, in place of hidden features per arm, with arguments
+            of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
         seed: seed of the policy's own random draws.
     """
 
@@ -187,8 +199,9 @@ class HVarMRC(HConUCB):
         hidden_alpha: float = 0.1,
         hidden_ridge: float = 1.0,
         init_scale: float = 0.01,
-        refit_every: int | None = None,
+        refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
+        representation: Representation | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -206,6 +219,7 @@ class HVarMRC(HConUCB):
             init_scale=init_scale,
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
+            representation=representation,
             seed=seed,
         )
 
@@ -230,8 +244,10 @@ class HVarLCR(HConUCB):
         hidden_alpha: factor of the hidden features' width.
         hidden_ridge: weight of the penalty `|v|^2`.
         init_scale: standard deviation of the initial hidden features; small, but above 0.
-        refit_every: rounds between refits; None: never.
+        refit_every: rounds between refits, a number or a `RefitSchedule`; None: never.
         refit_sweeps: how often theta and v take turns in a refit.
+        representation: what the model sees of the arms, in place of hidden features per arm, with arguments
+            of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
         seed: seed of the policy's own random draws.
     """
 
@@ -250,8 +266,9 @@ class HVarLCR(HConUCB):
         hidden_alpha: float = 0.1,
         hidden_ridge: float = 1.0,
         init_scale: float = 0.01,
-        refit_every: int | None = None,
+        refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
+        representation: Representation | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -269,6 +286,7 @@ class HVarLCR(HConUCB):
             init_scale=init_scale,
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
+            representation=representation,
             seed=seed,
         )
 
@@ -290,8 +308,10 @@ class HArmCon(ArmConversationMixin, HLinUCB):
         hidden_alpha: factor of the hidden features' width.
         hidden_ridge: weight of the penalty `|v|^2`.
         init_scale: standard deviation of the initial hidden features; small, but above 0.
-        refit_every: rounds between refits; None: never.
+        refit_every: rounds between refits, a number or a `RefitSchedule`; None: never.
         refit_sweeps: how often theta and v take turns in a refit.
+        representation: what the model sees of the arms, in place of hidden features per arm, with arguments
+            of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
         seed: seed of the policy's own random draws.
     """
 
@@ -307,8 +327,9 @@ class HArmCon(ArmConversationMixin, HLinUCB):
         hidden_alpha: float = 0.1,
         hidden_ridge: float = 1.0,
         init_scale: float = 0.01,
-        refit_every: int | None = None,
+        refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
+        representation: Representation | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -323,5 +344,6 @@ class HArmCon(ArmConversationMixin, HLinUCB):
             init_scale=init_scale,
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
+            representation=representation,
             seed=seed,
         )

@@ -115,6 +115,8 @@ _NAMES_OF = {
         "Lemma3",
     ),
     "conbandit_torch.models.hidden": ("Hidden",),
+    "conbandit_torch.models.hidden_terms": ("HiddenOnTerms",),
+    "conbandit_torch.models.refits": ("RefitSchedule",),
     "conbandit_torch.models.history": (
         "Observations",
         "Refit",

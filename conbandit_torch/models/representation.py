@@ -6,13 +6,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up
+from conbandit_torch.core.blocks import EVERY_ROW, Index, as_table, look_up
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.core.questions import About
 from conbandit_torch.models.history import Refit
+from conbandit_torch.models.refits import RefitEvery
 
 
 class Representation(nn.Module):
@@ -20,14 +21,16 @@ class Representation(nn.Module):
 
     To write one, implement `build`, which sets `dim` and registers buffers or parameters, and `encode`. One
     that learns says `learns = True` and implements `learn` (a step per observation), or `refit` with a number
-    of rounds in `refit_every`, or both; after a change it calls `changed`.
+    of rounds or a `RefitSchedule` in `refit_every`, or both; after a change it calls `changed`. One that is
+    unsure of what it has learned says so in `extra`.
 
     A policy calls `attach`; a representation belongs to one policy.
     """
 
     learns = False  # whether feedback changes it; then users share it
     draws = True  # whether it depends on the seed
-    refit_every: int | None = None  # rounds between two refits; None: never
+    refit_every: RefitEvery | None = None  # rounds between two refits; None: never
+    extra_size: int = 0  # numbers per candidate that `extra` works on
     dim: int  # length of the vectors that `encode` gives
     catalogue: Catalogue
     processes: Processes = ALONE
@@ -52,6 +55,20 @@ class Representation(nn.Module):
         """[..., dim] what the model sees of arms [...] with features x [..., D]. Implement this."""
         raise NotImplementedError(f"{type(self).__name__} must implement encode")
 
+    def extra(self, context: Context, theta: Tensor) -> Tensor | None:
+        """[B, A] what an optimistic score has more, for it is not sure of what it learned; None: nothing.
+
+        Args:
+            context: the candidates.
+            theta: [B, dim] the preferences that scores are made of.
+        """
+        return None
+
+    @property
+    def steps_online(self) -> bool:
+        """Whether every observation teaches it something, not only a refit."""
+        return self.learns and type(self).learn is not Representation.learn
+
     def learn(self, about: About, theta: Tensor, residual: Tensor) -> None:
         """Take a step after Q observations, all from the representation as it is.
 
@@ -62,7 +79,7 @@ class Representation(nn.Module):
         """
 
     def refit(self, refit: Refit) -> None:
-        """Fit to the whole log; called every `refit_every` rounds."""
+        """Fit to the whole log; called when `refit_every` says so."""
 
     def diagnostics(self, context: Context, theta: Tensor) -> dict[str, Tensor]:
         """What to log: tagged numbers, given the preferences [B, dim] of the context's users."""
@@ -86,6 +103,10 @@ class Representation(nn.Module):
         if context.has_own_features:
             return self._encoded(context.arm_features, context.arms)
         return look_up(self.arms(), context.arms)
+
+    def candidates(self, context: Context) -> tuple[Tensor, Tensor]:
+        """[n, dim] and [B, A]: what `of` gives, as a table and which of its rows the candidates are."""
+        return as_table(self.of(context)) if context.has_own_features else (self.arms(), context.arms)
 
     def arms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, dim] of arms, by default of all N."""
@@ -126,13 +147,21 @@ class Observed(Representation):
         """[..., D] x."""
         return x
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "encode" in vars(cls):
+            raise TypeError(
+                f"class {cls.__name__}(Observed): Observed shows the catalogue's features as they are, and "
+                "does not call encode; derive from Representation, which does"
+            )
+
     def of(self, context: Context) -> Tensor:
         """[B, A, D] the context's, which the environment looks up too: once for both."""
         return context.arm_features
 
     def arms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, D] the catalogue's."""
-        return self.catalogue.arms(ids)
+        return self.catalogue.arm_features if ids is EVERY_ROW else self.catalogue.arms(ids)
 
     def terms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, D] the catalogue's."""

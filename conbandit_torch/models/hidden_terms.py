@@ -1,0 +1,263 @@
+"""Hidden features that live on key-terms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.context import Context
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.kernels import kernels_for
+from conbandit_torch.models.history import Refit
+from conbandit_torch.models.refits import RefitEvery, RefitSchedule, refit_schedule
+from conbandit_torch.models.representation import Representation
+from conbandit_torch.models.summary import Summary, Sums
+
+OFTEN_AT_FIRST = RefitSchedule()
+TOLERANCE = 1e-8  # of the conjugate gradients' residual, relative to the right side
+
+
+class HiddenOnTerms(Representation):
+    """Observed features and hidden ones that arms share through their key-terms (ours).
+
+    Rule: `phi_a = (x_a, v_a)` with `v_a = sum_k w_{a,k} g_k + u_a`, g_k of key-term k, and a residual u_a of
+    the arm. At refits, `sweeps` times over: with every user's theta = (theta^x, theta^v) as it is, g and u
+    minimise
+        sum (value - x^T theta^x - v^T theta^v)^2 + ridge sum_k |g_k - g_k^0|^2
+            + residual_ridge sum_a |u_a|^2
+    over everything in the log (x and v of an answer are the means of its key-term's arms), and then every
+    user's regressions are rebuilt on the new phi. Between refits v stays as it is.
+    A score has the width `alpha |theta^v|_{S_a}`, where S_a = sum_k w_{a,k}^2 C_k^-1 + C_a^-1, and C is the
+    majorised matrix of `Hidden`, with key-terms and residuals in the place of arms: an observation with
+    weights s over them adds `S s theta^v theta^v^T` to C of each, S being the sum of s.
+
+    Arms with common key-terms resemble each other, so what is learned of one is learned of all; the residual
+    keeps what is an arm's own, once it has been seen often enough. An arm without key-terms has a residual
+    only. The minimum is found by conjugate gradients on a sum of the log per distinct arm or key-term, whose
+    time does not grow with the log.
+
+    Symbols: g^0 is the initial g, of scale `init_scale`; L `size`.
+    Differs: no paper has it. [Zhang20] and Wang, Wu, Wang (CIKM 2016) learn v of every arm by itself
+    (`Hidden`).
+
+    Args:
+        size: L, number of hidden features.
+        alpha: factor of the hidden features' width.
+        ridge: weight of the penalty on key-terms' features g.
+        residual_ridge: weight of the penalty on arms' residuals u.
+        init_scale: standard deviation of the initial g; small, but above 0.
+        refit_every: rounds between refits, a number or a schedule.
+        sweeps: how often v and theta take turns in a refit.
+        steps: the most steps of conjugate gradients in a sweep.
+    """
+
+    learns = True
+    table: Tensor  # [N, D + L] phi of all arms
+    units: Tensor  # [K + N, L] g, and below it u
+    spread: Tensor  # [N, L, L] S_a
+
+    def __init__(
+        self,
+        size: int = 5,
+        *,
+        alpha: float = 0.1,
+        ridge: float = 1.0,
+        residual_ridge: float = 10.0,
+        init_scale: float = 0.1,
+        refit_every: RefitEvery = OFTEN_AT_FIRST,
+        sweeps: int = 2,
+        steps: int = 30,
+    ) -> None:
+        super().__init__()
+        for name, least in {"size": size, "sweeps": sweeps, "steps": steps}.items():
+            if least < 1:
+                raise ValueError(f"{name} must be at least 1, got {least}")
+        above_0 = {"ridge": ridge, "residual_ridge": residual_ridge, "init_scale": init_scale}
+        for name, value in above_0.items():
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{name} must be above 0 and finite, got {value}")
+        if not 0 <= alpha < float("inf"):
+            raise ValueError(f"alpha must be a number of at least 0, got {alpha}")
+        self.size, self.alpha, self.ridge, self.residual_ridge = size, alpha, ridge, residual_ridge
+        self.init_scale, self.sweeps, self.steps = init_scale, sweeps, steps
+        self.refit_every = refit_schedule(refit_every)
+        self.refit_seconds = 0.0  # of the last refit
+        self._error: Tensor | float = 0.0  # of the log after the last refit, mean square
+
+    def build(self, seed: int) -> None:
+        """The initial g of every key-term; no residuals."""
+        if self.catalogue.num_terms == 0:
+            raise ValueError(
+                "HiddenOnTerms learns features of key-terms, but the catalogue has none; Hidden learns them "
+                "of arms"
+            )
+        self.dim = self.catalogue.dim + self.size
+        self._start = Stream(seed, "hidden features of key-terms")
+        self.register_buffer("units", self._fresh())
+        self.register_buffer("spread", self._spread(self._penalty()[:, None, None] * self._eye()))
+        self.register_buffer("table", self._encode_all(), persistent=False)
+
+    @property
+    def hidden(self) -> Tensor:
+        """[N, L] v: a part of `table`, not a copy."""
+        return self.table[:, self.catalogue.dim :]
+
+    @property
+    def extra_size(self) -> int:  # type: ignore[override]
+        """Numbers per candidate that `extra` works on."""
+        return self.size**2
+
+    def encode(self, x: Tensor, arms: Tensor) -> Tensor:
+        """[..., D + L] `phi = (x, v)`."""
+        return torch.cat((x, look_up(self.hidden, arms)), dim=-1)
+
+    def arms(self, ids: Index = EVERY_ROW) -> Tensor:
+        """[n, D + L] phi."""
+        return self.table if ids is EVERY_ROW else self.table[ids]
+
+    def extra(self, context: Context, theta: Tensor) -> Tensor | None:
+        """[B, A] the hidden features' width."""
+        if self.alpha == 0:
+            return None
+        direction = theta[:, self.catalogue.dim :]
+        return kernels_for(theta).hidden_widths(self.spread, context.arms, direction, self.alpha)
+
+    def refit(self, refit: Refit) -> None:
+        """v from the log at the users' theta, then theta of all users on the new v, in turn."""
+        start = time.perf_counter()
+        summary = Summary(refit.observations, self.catalogue, self.processes)
+        design = self._design(summary.weights())  # [Q, K + N]
+        for _ in range(self.sweeps):
+            sums = summary.sums(self.size)
+            self._error = self._solve(design, sums)
+            self._renew()
+            refit.rebuild()
+        self.refit_seconds = time.perf_counter() - start
+
+    def extend(self, catalogue: Catalogue) -> None:
+        """New key-terms have the g that they would have had from the start; new arms have no residual yet."""
+        terms, arms = self.catalogue.num_terms, self.catalogue.num_arms
+        old, spread = self.units, self.spread
+        super().extend(catalogue)
+        self.units = self._fresh()
+        self.units[:terms], self.units[catalogue.num_terms :][:arms] = old[:terms], old[terms:]
+        self.spread = self._spread(self._penalty()[:, None, None] * self._eye())
+        self.spread[:arms] = spread
+        self._renew()
+
+    def diagnostics(self, context: Context, theta: Tensor) -> dict[str, Tensor]:
+        """What the hidden features are doing."""
+        terms = self.catalogue.num_terms
+        direction = theta[:, self.catalogue.dim :]
+        width = kernels_for(theta).hidden_widths(self.spread, context.arms, direction, 1.0)
+        return {
+            "width/hidden": width.mean(),
+            "hidden/features": self.hidden,
+            "hidden/term_length": self.units[:terms].norm(dim=1).mean(),
+            "hidden/residual_length": self.units[terms:].norm(dim=1).mean(),
+            "hidden/squared_error": torch.as_tensor(self._error),
+            "hidden/refit_seconds": torch.tensor(self.refit_seconds),
+        }
+
+    def _solve(self, design: Tensor, sums: Sums) -> Tensor:
+        """Let g and u minimise the penalised error; gives the mean squared error of the log."""
+        forth, back = design.to_sparse_csr(), design.t().to_sparse_csr()
+        penalty = self._penalty()[:, None]  # [K + N, 1]
+        majorised = self._majorise(design, sums)  # [K + N, L, L] C
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(majorised))
+
+        def product(units: Tensor) -> Tensor:
+            seen = torch.bmm(sums.gram, (forth @ units).unsqueeze(2)).squeeze(2)  # [Q, L]
+            return back @ seen + penalty * units
+
+        right = back @ sums.moment + penalty * self._fresh().double()
+        solved = _conjugate_gradients(product, right, inverse, self.units.double(), self.steps)
+        self.units.copy_(solved)
+        self.spread.copy_(self._spread(majorised, inverse))
+        return sums.error(forth @ solved)
+
+    def _majorise(self, design: Tensor, sums: Sums) -> Tensor:
+        """[K + N, L, L] C: for every unit `S |w| H_q` of the things q that it has the weight w in."""
+        size = design.abs().coalesce()
+        things = size.indices()[0]
+        total = sums.gram.new_zeros(len(sums.gram)).index_add_(0, things, size.values())  # [Q] S
+        grams = size.t().to_sparse_csr() @ (total[:, None] * sums.gram.flatten(1))
+        return grams.view(-1, self.size, self.size) + self._penalty()[:, None, None] * self._eye()
+
+    def _design(self, weights: Tensor) -> Tensor:
+        """[Q, K + N] weights over key-terms' features and arms' residuals, from those over arms [Q, N]."""
+        return torch.cat((torch.sparse.mm(weights, self._graph()), weights), dim=1).coalesce()
+
+    def _graph(self) -> Tensor:
+        """[N, K] sparse, float64: `w_{a,k}`."""
+        edges = self.catalogue.terms_of(self.catalogue.all_arms)
+        size = (self.catalogue.num_arms, self.catalogue.num_terms)
+        places = torch.stack((edges.owner, edges.target))
+        return torch.sparse_coo_tensor(places, edges.weight.double(), size, check_invariants=False)
+
+    def _spread(self, majorised: Tensor, inverse: Tensor | None = None) -> Tensor:
+        """[N, L, L] S_a, from C [K + N, L, L]."""
+        inverse = torch.linalg.inv(majorised) if inverse is None else inverse
+        terms = self.catalogue.num_terms
+        edges = self.catalogue.terms_of(self.catalogue.all_arms)
+        own = edges.weight.to(inverse).square()[:, None, None] * inverse[edges.target]
+        return inverse[terms:].index_add(0, edges.owner, own).to(self.catalogue.arm_features)
+
+    def _penalty(self) -> Tensor:
+        """[K + N] float64: the ridge of every g and u."""
+        like = self.catalogue.arm_features
+        sizes = (self.catalogue.num_terms, self.catalogue.num_arms)
+        both = zip(sizes, (self.ridge, self.residual_ridge), strict=True)
+        return torch.cat([like.new_full((n,), ridge, dtype=torch.float64) for n, ridge in both])
+
+    def _eye(self) -> Tensor:
+        return torch.eye(self.size, dtype=torch.float64, device=self.catalogue.arm_features.device)
+
+    def _fresh(self) -> Tensor:
+        """[K + N, L] g^0, and residuals of 0."""
+        like, terms = self.catalogue.arm_features, self.catalogue.num_terms
+        start = self._start.normal(torch.arange(terms, device=like.device), 0, self.size)
+        return torch.cat((self.init_scale * start.to(like), like.new_zeros(len(like), self.size)))
+
+    def _encode_all(self) -> Tensor:
+        """[N, D + L] phi, from g and u."""
+        terms = self.catalogue.num_terms
+        edges = self.catalogue.terms_of(self.catalogue.all_arms)
+        own = edges.weight[:, None] * self.units[edges.target]
+        hidden = self.units[terms:].index_add(0, edges.owner, own)
+        return torch.cat((self.catalogue.arm_features, hidden), dim=1)
+
+    def _renew(self) -> None:
+        """Let phi follow g and u."""
+        self.table = self._encode_all()
+        self.changed()
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._renew()
+
+
+def _conjugate_gradients(
+    product: Callable[[Tensor], Tensor], right: Tensor, inverse: Tensor, start: Tensor, steps: int
+) -> Tensor:
+    """The x [n, L] for which `product(x)` is `right`, from `start`, preconditioned by `inverse` [n, L, L]."""
+    x = start
+    left = right - product(x)  # [n, L] what is left to explain
+    direction, old = torch.zeros_like(x), 0.0
+    goal = TOLERANCE * float(right.norm())
+    for _ in range(steps):
+        if float(left.norm()) <= goal:
+            break
+        scaled = torch.bmm(inverse, left.unsqueeze(2)).squeeze(2)
+        new = float((left * scaled).sum())
+        direction = scaled + (new / old if old else 0.0) * direction
+        image = product(direction)
+        length = new / float((direction * image).sum())
+        x, left, old = x + length * direction, left - length * image, new
+    return x
