@@ -15,6 +15,7 @@ from conbandit_torch.callbacks.base import Callback, Callbacks, StoppedError
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import STRICT, BadFeedback, Screen
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.kernels import Kernels, using, warm
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
 from conbandit_torch.running.metrics import Metrics, records_from_tensor, records_to_tensor
 from conbandit_torch.running.processes import Precision, device_of
@@ -60,6 +61,8 @@ class Simulation:
         callbacks: told of the start, every round, every record and the end.
         precision: "32-true", or "64-true" for exact comparison with references.
         accelerator: Lightning's name of the device, for example "cpu", "cuda" or "auto".
+        kernels: "torch", "compiled", or "auto": compiled on a CPU where numba is installed. Decisions are the
+            same in float64; in float32 last digits differ.
         bad_feedback: what to do about rewards and answers that are NaN or infinite: "stop" with an error, or
             "skip" and count them.
         folder: where callbacks may put their files; None: nowhere.
@@ -75,6 +78,7 @@ class Simulation:
         callbacks: Sequence[Callback] = (),
         precision: Precision = "32-true",
         accelerator: str = "cpu",
+        kernels: Kernels = "auto",
         bad_feedback: BadFeedback = "stop",
         folder: Path | None = None,
     ) -> None:
@@ -83,6 +87,7 @@ class Simulation:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
         for name, given, choices in (
             ("precision", precision, get_args(Precision)),
+            ("kernels", kernels, get_args(Kernels)),
             ("bad_feedback", bad_feedback, get_args(BadFeedback)),
         ):
             if given not in choices:
@@ -104,7 +109,7 @@ class Simulation:
                 f"precision is 64-true, but the environment's data are {real.dtype} (an earlier simulation "
                 "converts them in place): build a new environment and policy"
             )
-        self.rounds, self.log_every, self.folder = rounds, log_every, folder
+        self.rounds, self.log_every, self.folder, self.kernels = rounds, log_every, folder, kernels
         self.callbacks = Callbacks(callbacks)
         self.processes = environment.processes
         policy.share(self.processes)
@@ -183,7 +188,9 @@ class Simulation:
         self._take_place()
         self._started = self._playing = True
         try:
-            self._play()
+            with using(self.kernels, single_torch_thread=True):
+                warm(self.policy.catalogue.arm_features)
+                self._play()
         except BaseException as error:
             self.callbacks.on_exception(self, error)
             raise

@@ -25,7 +25,8 @@ class Bandit(Rows, ABC):
 
     To write one, implement `scores` and `learn`; leave the verbs alone. All state is buffers, so that
     `state_dict` is the whole policy; those with a row per user are declared with
-    `self.register_rows(name, initial)`, and `buffer[context.who]` are the rows of a context's users.
+    `self.register_rows(name, initial)`; `buffer[context.who]` are the rows of a context's users, and
+    `buffer[context.rows, arm]` changes one number in each.
 
     Args:
         catalogue: arms and key-terms; its dtype and device are those of the policy's state.

@@ -10,20 +10,22 @@ from torch.linalg import vecdot
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.core.algebra import dot
-from conbandit_torch.core.blocks import Index
+from conbandit_torch.core.blocks import EVERY_ROW, Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Arms
+from conbandit_torch.kernels import all_threads, kernels_for
 from conbandit_torch.models import levels as chain
 from conbandit_torch.models.confidence import Alpha, check_alpha
 from conbandit_torch.models.history import History, Observations, Refit
 from conbandit_torch.models.levels import Level
+from conbandit_torch.models.refits import refit_schedule
 from conbandit_torch.models.representation import Observed, Representation
 from conbandit_torch.models.ridge import RidgeRegression
 
-SAMPLE = slice(0, 64)  # rows that diagnostics look at: enough for a mean, and cheap beside a round
+SAMPLE = slice(0, 16)  # rows that diagnostics look at: enough for a mean, and cheap beside a round
 
 
 class LinearBandit(Bandit):
@@ -101,8 +103,11 @@ class LinearBandit(Bandit):
         return self.theta(context.who)
 
     def extra(self, context: Context, theta: Tensor) -> Tensor | None:
-        """[B, A] what else is added to `x^T theta`, given the theta [B, D] it is made of; None: nothing."""
-        return None
+        """[B, A] what else is added to `x^T theta`, given the theta [B, D] it is made of; None: nothing.
+
+        An optimistic policy adds what its representation is unsure of, such as hidden features' widths.
+        """
+        return self.representation.extra(context, theta) if self.optimistic else None
 
     def thetas(self, who: Index) -> list[Tensor]:
         """[B, D] the estimates of every level (Eq. 6)."""
@@ -123,6 +128,31 @@ class LinearBandit(Bandit):
         width = chain.width(self.levels(), self.models_of(context.who), x) if self.optimistic else None
         return scores if width is None else scores.add_(width)
 
+    def choose(self, context: Context) -> Tensor:
+        """[B] the position of each row's highest score, the first of equals."""
+        self._check(context)
+        position = self._choose_pruned(context)
+        return context.map(self._best, self.row_size(context)) if position is None else position
+
+    def _choose_pruned(self, context: Context) -> Tensor | None:
+        """[B] what `choose` gives, without the widths that cannot matter; None: all scores are needed.
+
+        They are where a subclass has scores of its own, and where a number is not finite, to tell which.
+        """
+        kernels = kernels_for(self.arm_model.moment)
+        if type(self).scores is not LinearBandit.scores or not kernels.prunes(context.arms.shape[1]):
+            return None
+        levels = self.levels() if self.optimistic else []
+        widths = chain.widths(levels, self.models_of(context.who))
+        if widths is None:
+            return None
+        theta = self.preference(context)  # [B, D]
+        extra = self.extra(context, theta)
+        if extra is not None:
+            self._fitting("extra", extra, context.arms.shape)
+        position = kernels.choose(*self.representation.candidates(context), theta, extra, widths)
+        return None if len(position) and int(position.min()) < 0 else position
+
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """The users' regressions with the arms shown, then the representation."""
         if self.log is not None and context.has_own_features:
@@ -130,10 +160,12 @@ class LinearBandit(Bandit):
         shown = context.pick(arm)
         x = self.representation.of(shown).squeeze(1)  # [B, D], as theta learns from it
         self.arm_model.update(self.models_of(context.who), x, reward)
+        if self.log is None and not self.representation.steps_online:
+            return
         about = Arms(shown.arms.squeeze(1))
         if self.log is not None:
-            self.log.append(self._rows(context), about, reward)
-        if self.representation.learns:
+            self.log.append(context.rows, about, reward)
+        if self.representation.steps_online:
             theta = self.theta(context.who)
             self.representation.learn(about, theta, reward - vecdot(x, theta))
 
@@ -142,26 +174,27 @@ class LinearBandit(Bandit):
         x = about.features(self.representation)  # [B, D]
         self.levels()[self.answer_level].model.update(self.models_of(context.who), x, value)
         if self.log is not None:
-            self.answers.append(self._rows(context), about, value)
-        if self.representation.learns:
+            self.answers.append(context.rows, about, value)
+        if self.representation.steps_online:
             theta = self.thetas(context.who)[self.answer_level]
             self.representation.learn(about, theta, value - vecdot(x, theta))
 
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and refit when it is time."""
         super().update(context, arm, reward)
-        every = self.representation.refit_every
-        if every is None or not self.anybody(len(context) > 0):  # nothing was learned in this round
+        schedule = refit_schedule(self.representation.refit_every)
+        if schedule is None or not self.anybody(len(context) > 0):  # nothing was learned in this round
             return
         self.updates.add_(1)
-        if int(self.updates) % every == 0:
+        if schedule.due(int(self.updates)):
             self.refit()
 
     def refit(self) -> None:
         """Fit the representation, and every user's regressions, to the whole log."""
         if self.log is None:
             raise ValueError("there is no log to refit from: build the policy with refit_every")
-        self.representation.refit(Refit(self._observations(), self.rebuild))
+        with all_threads():
+            self.representation.refit(Refit(self._observations(), self.rebuild))
 
     def rebuild(self) -> None:
         """Every user's regressions anew from the log, with the representation as it is."""
@@ -192,13 +225,12 @@ class LinearBandit(Bandit):
 
     def row_size(self, context: Context) -> int:
         """Numbers per row that `scores` works on at once."""
-        return context.arms.shape[1] * self.arm_model.dim
+        return context.arms.shape[1] * (self.arm_model.dim + self.representation.extra_size)
 
     def predict(self, context: Context) -> Tensor:
         """[B, A] `x^T theta`."""
-        return context.map(
-            lambda block: dot(self.representation.of(block), self.theta(block.who)), self.row_size(context)
-        )
+        table, arms = self.representation.candidates(context)
+        return kernels_for(table).dots(table, arms, self.theta(context.who), EVERY_ROW)
 
     def coefficients(self) -> Tensor:
         """[U, D] theta."""
@@ -227,13 +259,6 @@ class LinearBandit(Bandit):
         models = self.models_of(users)
         assert isinstance(models, Tensor)  # ids give ids, for the type checker
         return models
-
-    def _rows(self, context: Context) -> Tensor:
-        """[B] the users' rows of per-user state."""
-        who = context.who
-        return (
-            torch.arange(who.start, who.stop, device=context.users.device) if isinstance(who, slice) else who
-        )
 
     def _theta_of_level(self, level: int, users: Tensor) -> Tensor:
         return self.thetas(users)[level]

@@ -7,6 +7,7 @@ from torch import Tensor
 from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
+from conbandit_torch.kernels import kernels_for
 from conbandit_torch.models import levels as chain
 from conbandit_torch.models.confidence import Alpha, check_alpha
 from conbandit_torch.models.levels import Level
@@ -58,7 +59,6 @@ class LinThompson(LinearBandit):
     def preference(self, context: Context) -> Tensor:
         """[B, D] theta', a function of seed, user and the user's round."""
         levels = self.levels()
-        normals = [
-            self.stream(level.name).normal(context.users, context.rounds, level.model.dim) for level in levels
-        ]
+        kernels, at = kernels_for(self.arm_model.moment), (context.users, context.rounds)
+        normals = [kernels.normal(self.stream(level.name), *at, level.model.dim) for level in levels]
         return self.theta(context.who) + chain.deviation(levels, self.models_of(context.who), normals)

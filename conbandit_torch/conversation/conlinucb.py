@@ -15,6 +15,7 @@ from conbandit_torch.conversation.term_rules import (
 )
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.refits import RefitEvery
 from conbandit_torch.models.representation import Representation
 
 
@@ -207,8 +208,10 @@ class HConLinUCB(OneLevelMixin, HLinUCB):
         hidden_alpha: factor of the hidden features' width.
         hidden_ridge: weight of the penalty `|v|^2`.
         init_scale: standard deviation of the initial hidden features; small, but above 0.
-        refit_every: rounds between refits; None: never.
+        refit_every: rounds between refits, a number or a `RefitSchedule`; None: never.
         refit_sweeps: how often theta and v take turns in a refit.
+        representation: what the model sees of the arms, in place of hidden features per arm, with arguments
+            of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
         seed: seed of the policy's own random draws.
     """
 
@@ -225,8 +228,9 @@ class HConLinUCB(OneLevelMixin, HLinUCB):
         hidden_alpha: float = 0.1,
         hidden_ridge: float = 1.0,
         init_scale: float = 0.01,
-        refit_every: int | None = None,
+        refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
+        representation: Representation | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -242,5 +246,6 @@ class HConLinUCB(OneLevelMixin, HLinUCB):
             init_scale=init_scale,
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
+            representation=representation,
             seed=seed,
         )

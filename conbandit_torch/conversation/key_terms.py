@@ -8,13 +8,13 @@ from torch import Tensor
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.bandits.linear import SAMPLE, LinearBandit
+from conbandit_torch.conversation.asking import Asking
 from conbandit_torch.conversation.mixins import AskingMixin, checked_part
 from conbandit_torch.conversation.schedules import LogSchedule, Schedule
 from conbandit_torch.conversation.term_rules import OptimalTerm, Selection
-from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.questions import About, Arms, Question, Terms
+from conbandit_torch.core.questions import About, Arms, Terms
 
 
 class KeyTermMixin(AskingMixin, LinearBandit):
@@ -64,9 +64,9 @@ class KeyTermMixin(AskingMixin, LinearBandit):
         """If the base does, or the rule that selects key-terms."""
         return super().draws or self.select.draws
 
-    def question(self, context: Context, rows: Index) -> Question:
+    def question(self, asking: Asking) -> About:
         """The key-terms that the selection rule picks."""
-        return Question(rows, Terms(self.select(self.asking(context.take(rows)))))
+        return Terms(self.select(asking))
 
     def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn the answers at the level that they enter."""

@@ -72,15 +72,18 @@ class AskingMixin(Bandit):
         """One question to every user who has some to go; None when nobody has."""
         self._check(context)
         source = f"{type(self.schedule).__name__}.due"
-        due = expect_tensor(source, self.schedule.due(self.asking(context)), (len(context),), torch.bool)
-        rows = due.nonzero().squeeze(1)
-        if not self.anybody(len(rows) > 0):  # where users share something, all learn from an answer
+        asking = self.asking(context)
+        due = expect_tensor(source, self.schedule.due(asking), (len(context),), torch.bool)
+        rows: Index = due.nonzero().squeeze(1)
+        number = int(due.sum())
+        if not self.anybody(number > 0):  # where users share something, all learn from an answer
             return None
-        return self.question(context, EVERY_ROW if len(rows) == len(context) else rows)
+        rows = EVERY_ROW if number == len(context) else rows
+        return Question(rows, self.question(asking.take(rows)))
 
     @abstractmethod
-    def question(self, context: Context, rows: Index) -> Question:
-        """What to ask these rows."""
+    def question(self, asking: Asking) -> About:
+        """What to ask the users of the record."""
 
     def listen(self, context: Context, question: Question, answer: Answer) -> None:
         """Learn from the answers that are known, and count the questions."""
@@ -104,10 +107,10 @@ class ArmConversationMixin(AskingMixin):
         base: the base bandit's own arguments.
     """
 
-    def question(self, context: Context, rows: Index) -> Question:
+    def question(self, asking: Asking) -> About:
         """The arms that the base would show."""
-        asked = context.take(rows)
-        return Question(rows, Arms(asked.pick(self.choose(asked)).arms.squeeze(1)))
+        asked = asking.context
+        return Arms(asked.pick(self.choose(asked)).arms.squeeze(1))
 
     def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn an answer like a reward."""

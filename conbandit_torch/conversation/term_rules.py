@@ -18,6 +18,7 @@ from conbandit_torch.conversation.asking import Asking
 from conbandit_torch.core.algebra import quadratic, sqrt_
 from conbandit_torch.core.catalogue import Edges
 from conbandit_torch.core.checks import highest
+from conbandit_torch.kernels import all_threads
 
 
 class Selection(ABC):
@@ -36,7 +37,8 @@ class Selection(ABC):
         def best(block: Asking) -> Tensor:
             return highest(self.scores(block), (len(block), block.catalogue.num_terms), source)
 
-        return asking.map(best)
+        with all_threads():  # scores of all key-terms are large products
+            return asking.map(best)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,13 @@ def quadratic(matrices: Tensor, vectors: Tensor) -> Tensor:
     return torch.cat([flat @ product.T for product in products], dim=1)
 
 
+def largest_eigenvalue(matrices: Tensor) -> Tensor:
+    """[B] a bound on the largest eigenvalue of symmetric matrices [B, D, D]: the smaller of two norms."""
+    if not matrices.shape[1]:
+        return matrices.new_zeros(len(matrices))
+    return matrices.abs().sum(2).amax(1).minimum(torch.linalg.matrix_norm(matrices))
+
+
 def dot(rows: Tensor, vectors: Tensor) -> Tensor:
     """Products of n rows per model with the model's vector: [B, n, D], [B, D] -> [B, n]."""
     return torch.bmm(vectors.unsqueeze(1), rows.transpose(1, 2)).squeeze_(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 Index = Tensor | slice
@@ -22,6 +23,12 @@ def rows_per_block(row_size: int) -> int:
 def look_up(table: Tensor, ids: Tensor) -> Tensor:
     """`table[ids]`, several times as fast for ids [B, A]: [N, ...] -> [B, A, ...]."""
     return table.index_select(0, ids.reshape(-1)).view(*ids.shape, *table.shape[1:])
+
+
+def as_table(x: Tensor) -> tuple[Tensor, Tensor]:
+    """[B A, D] the vectors x [B, A, D] as rows of a table, and [B, A] which row each is."""
+    number, pool, dim = x.shape
+    return x.reshape(-1, dim), torch.arange(number * pool, device=x.device).view(number, pool)
 
 
 def rows_of(tensor: Tensor, rows: Index) -> Tensor:

@@ -72,7 +72,7 @@ class Catalogue(nn.Module):
         bad = (~features.isfinite()).any(1).nonzero().flatten()
         if len(bad):
             raise ValueError(f"arm_features holds NaN or infinity, in rows {_some(bad)}")
-        self.register_buffer("arm_features", features, persistent=False)
+        self.register_buffer("arm_features", features.contiguous(), persistent=False)
 
         if weights is None:
             weights = features.new_zeros(len(features), 0)

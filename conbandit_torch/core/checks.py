@@ -7,20 +7,25 @@ from math import isfinite
 import torch
 from torch import Tensor
 
+_SMALL = 2**28  # bytes that any machine has
+
 
 def expect_memory(what: str, needed: int) -> None:
-    """Refuse to make arrays that the machine has no memory for, before half a minute is spent on filling it.
+    """Refuse to make arrays that the machine has no memory left for, before half a minute is spent on it.
 
     Args:
         what: what would need the memory, with its sizes.
         needed: bytes.
     """
-    from psutil import virtual_memory  # not needed for small worlds, which most are
+    if needed < _SMALL:
+        return
+    from psutil import virtual_memory
 
-    total = virtual_memory().total
-    if needed > total:
+    memory = virtual_memory()
+    if needed > memory.available:
         raise ValueError(
-            f"{what} would need {needed / 2**30:,.0f} GiB of memory; this machine has {total / 2**30:,.0f}"
+            f"{what} would need {needed / 2**30:,.1f} GiB of memory; this machine has "
+            f"{memory.total / 2**30:,.1f}, of which {memory.available / 2**30:,.1f} are free"
         )
 
 

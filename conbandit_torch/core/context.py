@@ -111,6 +111,16 @@ class Context:
     def __len__(self) -> int:
         return self.users.shape[0]
 
+    @cached_property
+    def rows(self) -> Tensor:
+        """[B] the users' rows of per-user state, as ids: `buffer[context.rows, arm]`.
+
+        They are the users' ids, unless users are split over processes.
+        """
+        if isinstance(self.who, Tensor):
+            return self.who
+        return torch.arange(self.who.start, self.who.stop, device=self.users.device)
+
     @property
     def has_own_features(self) -> bool:
         """Whether the candidates' features are this round's own, not the catalogue's."""

@@ -51,10 +51,8 @@ class OpenDecisions(nn.Module):
             raise ValueError("a decision that stays open needs the catalogue's features, not a context's own")
         expect_rows("arm", arm, len(context))
         ids = self.made[0] + torch.arange(len(context), device=arm.device)
-        who = context.who
-        if isinstance(who, slice):
-            who = torch.arange(who.start, who.stop, device=arm.device)
-        new = (ids, self.made[1].expand(len(ids)), context.users, who, context.rounds, context.arms, arm)
+        origin = self.made[1].expand(len(ids))
+        new = (ids, origin, context.users, context.rows, context.rounds, context.arms, arm)
         for name, values in zip(_COLUMNS, new, strict=True):
             setattr(self, name, torch.cat((self.get_buffer(name), values)))
         self.made += torch.tensor([len(ids), 1], device=arm.device)

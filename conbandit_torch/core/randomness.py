@@ -49,13 +49,14 @@ class Stream:
     """
 
     def __init__(self, seed: int, purpose: str) -> None:
+        # A stream's numbers depend on this alone; kernels draw the same ones from it.
         digest = hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest()
-        self._key = _signed(int.from_bytes(digest, "little"))
+        self.key = _signed(int.from_bytes(digest, "little"))
 
     def bits(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] int64, all 64 bits random."""
         rounds = torch.as_tensor(rounds, device=users.device)
-        state = _mix_(_mix_(users * _GOLDEN + self._key) + rounds * _GOLDEN)  # [B]
+        state = _mix_(_mix_(users * _GOLDEN + self.key) + rounds * _GOLDEN)  # [B]
         index = torch.arange(1, count + 1, device=users.device)
         return _mix_(state[:, None] + index * _GOLDEN)
 
@@ -65,8 +66,7 @@ class Stream:
 
     def normal(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] float64, standard normal (Box-Muller)."""
-        radius, angle = self.uniform(users, rounds, 2 * count).chunk(2, dim=1)
-        return (-2 * torch.log1p(-radius)).sqrt() * torch.cos(2 * math.pi * angle)
+        return box_muller(self.uniform(users, rounds, 2 * count))
 
     def integers(self, users: Tensor, rounds: Tensor | int, count: int, high: int) -> Tensor:
         """[B, count] int64, uniform on 0 .. high - 1."""
@@ -125,6 +125,12 @@ class Stream:
         if len(short):
             chosen[short] = self._distinct(users[short], rounds[short], count, population, 2 * size)
         return chosen
+
+
+def box_muller(uniform: Tensor) -> Tensor:
+    """[B, n] standard normal numbers from uniform ones [B, 2 n]."""
+    radius, angle = uniform.chunk(2, dim=1)
+    return (-2 * torch.log1p(-radius)).sqrt() * torch.cos(2 * math.pi * angle)
 
 
 def _sort_rows(keys: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from conbandit_torch.core.blocks import Index
+from conbandit_torch.core.checks import expect_memory
 
 Per = Literal["user", "arm"]
 
@@ -30,11 +31,13 @@ class Rows(nn.Module):
         self._initial: dict[str, str] = {}  # row buffers, and the buffers that hold what a new row holds
         self._reserve: dict[str, Tensor] = {}  # [capacity, ...] of which a row buffer is the first part
 
-    def register_rows(self, name: str, initial: Tensor) -> None:
-        """A buffer `name` [rows, ...] whose rows start as `initial` [...]."""
+    def register_rows(self, name: str, initial: Tensor, *, persistent: bool = True) -> None:
+        """A buffer `name` [rows, ...] whose rows start as `initial` [...]; saved, if it is `persistent`."""
+        what = f"{type(self).__name__}.{name} of {self.num_rows:,} {self.per}s"
+        expect_memory(what, self.num_rows * initial.nbytes)
         self._initial[name] = f"_initial_{name}"
         self.register_buffer(self._initial[name], initial, persistent=False)
-        self.register_buffer(name, initial.repeat(self.num_rows, *[1] * initial.ndim))
+        self.register_buffer(name, initial.repeat(self.num_rows, *[1] * initial.ndim), persistent=persistent)
 
     def row_buffers(self) -> list[str]:
         """The names of the buffers with a row each."""
@@ -71,7 +74,8 @@ class Rows(nn.Module):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         for name in self._reserve:  # without the reserve, which a saved view would bring along
-            destination[prefix + name] = destination[prefix + name].clone()
+            if prefix + name in destination:
+                destination[prefix + name] = destination[prefix + name].clone()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         saved = [state_dict.get(prefix + name) for name in self._initial]

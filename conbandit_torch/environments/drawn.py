@@ -15,6 +15,7 @@ from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Outcome
 from conbandit_torch.environments.delays import Delay, Late
 from conbandit_torch.environments.simulated import FeedbackKind, Simulated
+from conbandit_torch.kernels import kernels_for
 
 
 class Drawn(Simulated):
@@ -77,6 +78,10 @@ class Drawn(Simulated):
 
     def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B, A] distinct arms."""
+        stream, number = Stream(self.seed, "pools"), self.catalogue.num_arms
+        kernels = kernels_for(rounds)
+        if kernels.draws_subsets(self.pool, number):
+            return kernels.subsets(stream, users, rounds, self.pool, number)
         return self._ahead("pools", self._draw_pools, 8 * self.pool, users, rounds)
 
     def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
@@ -126,9 +131,9 @@ class Drawn(Simulated):
             return draw(stream, users, rounds)
         if purpose in self._drawn_ahead:
             start, drawn = self._drawn_ahead[purpose]
-            ahead = int(rounds[0]) - int(start[0])
-            if 0 <= ahead < len(drawn) and torch.equal(rounds, start + ahead):
-                return drawn[ahead]
+            ahead = rounds.numpy() - start.numpy()
+            if 0 <= ahead[0] < len(drawn) and (ahead == ahead[0]).all():
+                return drawn[int(ahead[0])]
         number = min(64, rows_per_block(row_size * len(users)))
         every = rounds + torch.arange(number)[:, None]  # [rounds ahead, U]
         fresh: Tensor = draw(stream, users.repeat(number), every.flatten()).unflatten(0, every.shape)

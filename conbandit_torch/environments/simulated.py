@@ -8,8 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from conbandit_torch.core.algebra import dot
-from conbandit_torch.core.blocks import add_at, look_up
+from conbandit_torch.core.blocks import add_at, as_table
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
@@ -19,6 +18,7 @@ from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Outcome
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Late
+from conbandit_torch.kernels import kernels_for
 
 FeedbackKind = Literal["linear", "binary"]
 
@@ -147,11 +147,22 @@ class Simulated(Environment):
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
         expect_rows("arm", arm, len(context))
-        means = self.arm_mean(context)  # [B, A]
-        mean = means.gather(1, arm[:, None]).squeeze(1)
+        mean, regret = self._mean_and_regret(context, arm)
         reward = self._respond(mean, self.arm_noise(context.users, self.clock(context)))
         add_at(self.rounds, context.who, 1)
-        return Outcome(self.feedback_of(context, arm, reward), regret=means.amax(1) - mean)  # Eq. 1
+        return Outcome(self.feedback_of(context, arm, reward), regret)
+
+    def _mean_and_regret(self, context: Context, arm: Tensor) -> tuple[Tensor, Tensor]:
+        """[B] each: what rewards are drawn around, and what is lost against the best candidate (Eq. 1)."""
+        if type(self).arm_mean is not Simulated.arm_mean:  # a world with means of its own
+            means = self.arm_mean(context)  # [B, A]
+            mean = means.gather(1, arm[:, None]).squeeze(1)
+            return mean, means.amax(1) - mean
+        clip, candidates = self.feedback == "binary", self._candidates(context)
+        fused: tuple[Tensor, Tensor] = kernels_for(self.theta).pulled(
+            *candidates, self.theta, context.who, arm, clip=clip
+        )
+        return fused
 
     def feedback_of(self, context: Context, arm: Tensor, reward: Tensor) -> list[Feedback]:
         """What comes in now: the rewards of this round, or earlier ones where rewards are late."""
@@ -165,15 +176,16 @@ class Simulated(Environment):
 
     def arm_mean(self, context: Context) -> Tensor:
         """[B, A] `x^T theta` (Eq. 2), clipped to [0, 1] if feedback is binary (Eq. 5)."""
+        dots = kernels_for(self.theta).dots(*self._candidates(context), self.theta, context.who)
+        return self._clip(dots)
 
-        def block_mean(block: Context) -> Tensor:
-            if not self.hidden:
-                return dot(block.arm_features, self.theta[block.who])
-            if block.has_own_features:
-                raise ValueError("with hidden features, a context's features are the catalogue's")
-            return dot(look_up(self._world.arm_features, block.arms), self.theta[block.who])
-
-        return self._clip(context.map(block_mean, context.arms.shape[1] * self.theta.shape[1]))
+    def _candidates(self, context: Context) -> tuple[Tensor, Tensor]:
+        """[n, D] and [B, A]: a table of all features, and which of its rows the candidates are."""
+        if not context.has_own_features:
+            return self._world.arm_features, context.arms
+        if self.hidden:
+            raise ValueError("with hidden features, a context's features are the catalogue's")
+        return as_table(context.arm_features)
 
     def preferences(self) -> Tensor | None:
         """[U, D] theta, unless some features are hidden: those a policy may learn in any rotation."""

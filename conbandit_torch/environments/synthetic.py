@@ -69,7 +69,9 @@ class Synthetic(Drawn):
             raise ValueError(f"spread must be a number of at least 0, got {spread}")
         # What is sure to be needed, in float64: theta, the features, and the key-terms' vectors of all arms.
         rows = users + arms * (max_terms + 1) + terms
-        expect_memory(f"a world of {users:,} users and {arms:,} arms with {dim} features", 8 * dim * rows)
+        candidates = pool * (users if users_per_round is None else users_per_round)
+        what = f"a world of {users:,} users and {arms:,} arms with {dim} features"
+        expect_memory(what, 8 * (dim * rows + candidates))
         data_seed = seed if data_seed is None else data_seed
 
         def draw(purpose: str) -> Stream:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from math import isnan
 
 import torch
 from torch import Tensor
 from torch.linalg import vecdot
 
-from conbandit_torch.core.algebra import dot, sqrt_
+from conbandit_torch.core.algebra import dot
 from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up, rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.questions import About
+from conbandit_torch.core.questions import About, Arms
 from conbandit_torch.core.randomness import Stream
+from conbandit_torch.kernels import kernels_for
 from conbandit_torch.models.history import Observations, Refit
+from conbandit_torch.models.refits import RefitEvery, refit_schedule
 from conbandit_torch.models.representation import Representation
 from conbandit_torch.models.ridge import RidgeRegression
 
@@ -41,9 +44,10 @@ class Hidden(Representation):
 
     Args:
         size: L, number of hidden features.
+        alpha: factor of the hidden features' width.
         ridge: weight of the penalty `|v|^2`.
         init_scale: standard deviation of the initial v; small, but above 0.
-        refit_every: rounds between refits; None: never.
+        refit_every: rounds between refits, a number or a `RefitSchedule`; None: never.
         refit_sweeps: how often theta and v take turns in a refit.
     """
 
@@ -54,9 +58,10 @@ class Hidden(Representation):
         self,
         size: int = 5,
         *,
+        alpha: float = 0.1,
         ridge: float = 1.0,
         init_scale: float = 0.01,
-        refit_every: int | None = None,
+        refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
     ) -> None:
         super().__init__()
@@ -68,13 +73,16 @@ class Hidden(Representation):
                 " nothing to learn from, and theta^v = 0 gives them nothing, so that nothing would ever be "
                 "learned; 0.01 to 0.1 is usual"
             )
-        for name, value in {"refit_every": refit_every, "refit_sweeps": refit_sweeps}.items():
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        if not 0 <= alpha < float("inf"):
+            raise ValueError(f"hidden_alpha must be a number of at least 0, got {alpha}")
+        if refit_sweeps < 1:
+            raise ValueError(f"refit_sweeps must be at least 1, got {refit_sweeps}")
+        refit_schedule(refit_every)  # or else an error that says what is wrong with it
+        self.alpha = alpha
         self.size, self.ridge, self.init_scale = size, ridge, init_scale
         self.refit_every, self.refit_sweeps = refit_every, refit_sweeps
         self.refit_seconds = 0.0  # of the last refit
-        self._last_change = torch.zeros(0, size)  # [n, L] of v, by the last step
+        self._last_change: Tensor | float = 0.0  # length of that of v, by the last step
 
     def build(self, seed: int) -> None:
         """C, d and the initial v of every arm."""
@@ -118,20 +126,35 @@ class Hidden(Representation):
         super().extend(catalogue)
         self.table = torch.cat((self.table, self._fresh(known)))
 
-    def width(self, context: Context, theta: Tensor) -> Tensor:
-        """[B, A] `|theta^v|_{C_a^-1}` of the candidates, from theta [B, D + L]."""
-        own = self._part(theta)  # [B, L]
-        outer = (own[:, :, None] * own[:, None, :]).flatten(1)  # [B, L L]
-        inverse = look_up(self.model.inverse.flatten(1), context.arms)  # [B, A, L L]
-        return sqrt_(dot(inverse, outer))
+    def width(self, context: Context, theta: Tensor, factor: float = 1.0) -> Tensor:
+        """[B, A] `factor |theta^v|_{C_a^-1}` of the candidates, from theta [B, D + L]."""
+        return kernels_for(theta).hidden_widths(self.model.inverse, context.arms, self._part(theta), factor)
+
+    @property
+    def extra_size(self) -> int:  # type: ignore[override]
+        """Numbers per candidate that `extra` works on: C^-1."""
+        return self.size**2
+
+    def extra(self, context: Context, theta: Tensor) -> Tensor:
+        """[B, A] the hidden features' width."""
+        return self.width(context, theta, self.alpha)
 
     def learn(self, about: About, theta: Tensor, residual: Tensor) -> None:
         """The v-step; all processes take that of all observations, in the same order, so v stays equal."""
         ids, direction, residual = self.processes.gather(about.ids(), self._part(theta), residual)
-        arms = self._collect(about.of_ids(ids), direction, residual)
+        about = about.of_ids(ids)
+        if isinstance(about, Arms):
+            step = kernels_for(self.table).hidden_step
+            change = step(self.model.state, self.table, about.of, direction, residual, self.ridge)
+            if change is not None:
+                if isnan(change):
+                    self.model.refresh(about.of.unique())  # an error that says which arm's
+                self._last_change = change
+                return
+        arms = self._collect(about, direction, residual)
         before = self.hidden[arms]
         self._solve(arms)
-        self._last_change = self.hidden[arms] - before
+        self._last_change = (self.hidden[arms] - before).norm()
 
     def refit(self, refit: Refit) -> None:
         """Build theta's and v's regressions anew from the log, in turn."""
@@ -145,7 +168,7 @@ class Hidden(Representation):
         """What the hidden features are doing."""
         own = {
             "width/hidden": self.width(context, theta).mean(),
-            "hidden/last_change": self._last_change.norm(),
+            "hidden/last_change": torch.as_tensor(self._last_change, dtype=self.table.dtype),
             "hidden/features": self.hidden,
         }
         if self.refit_every is not None:
@@ -168,7 +191,8 @@ class Hidden(Representation):
         sums = size.new_zeros(len(distinct)).index_add_(0, edges.owner, size)  # [Q'] S
         gram = gram * (sums[edges.owner] * size)[:, None, None]
         moment = moment.squeeze(2) * edges.weight[:, None] + dot(gram, self.hidden[edges.target])
-        self.model.add(edges.target, gram, moment)
+        times = torch.bincount(group, minlength=len(distinct))  # [Q'] how often each was observed
+        self.model.add(edges.target, gram, moment, times[edges.owner])
         touched: Tensor = edges.target.unique()
         return touched
 

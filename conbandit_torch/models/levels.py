@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import torch
 from torch import Tensor
 
 from conbandit_torch.core.algebra import weighted_norm, weighted_norm_
 from conbandit_torch.core.blocks import Index
+from conbandit_torch.kernels import Chain
 from conbandit_torch.models.confidence import Alpha, Confidence
 from conbandit_torch.models.ridge import RidgeRegression
 
@@ -92,16 +92,30 @@ def width(levels: Sequence[Level], who: Index, x: Tensor) -> Tensor | None:
     return total
 
 
-def slope(levels: Sequence[Level], who: Index) -> Tensor:
-    """[B] a bound on the width of a vector of length 1, so that `width(x) <= slope |x|`."""
-    tops = [level.model.top(who) for level in levels]
-    total, length = torch.zeros_like(tops[0]), torch.ones_like(tops[0])  # [B] length of v_i, at most
-    for level, top in zip(levels, tops, strict=True):
-        if level.basis is not None:
-            length = length * torch.linalg.matrix_norm(level.basis, 2)
-        total = total + level.model.weight * level.scaled(who, (length * top.sqrt())[:, None]).squeeze(1)
-        length = length * level.model.ridge * top
-    return total
+def widths(levels: Sequence[Level], who: Index) -> Chain | None:
+    """The chain as kernels take it, which leave out what cannot matter.
+
+    It is empty, if no level has a factor. A basis, or a factor below 0, is beyond them, and gives None.
+    """
+    used = [number for number, level in enumerate(levels) if level.factor != 0]
+    own = levels[: used[-1] + 1] if used else []
+    if any(level.basis is not None or not _at_least_0(level.factor) for level in own):
+        return None
+    factors, scale = [], 1.0
+    for level in own:
+        factor = level.factor
+        factors.append(
+            scale * level.model.weight * (factor(level.model, who) if callable(factor) else factor)
+        )
+        scale *= level.model.ridge
+    models = [level.model for level in own]
+    return Chain(
+        who, tuple(model.inverse for model in models), tuple(model.top for model in models), tuple(factors)
+    )
+
+
+def _at_least_0(factor: Alpha) -> bool:
+    return isinstance(factor, Confidence) or factor >= 0
 
 
 def deviation(levels: Sequence[Level], who: Index, normals: Sequence[Tensor]) -> Tensor:

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.linalg import vecdot
 
-from conbandit_torch.core.algebra import dot, runs_of_like_size, shrink_root_, weighted_norm_
+from conbandit_torch.core.algebra import dot, largest_eigenvalue, runs_of_like_size, weighted_norm_
 from conbandit_torch.core.blocks import EVERY_ROW, Index, rows_of, rows_per_block
+from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.rows import Per, Rows
+from conbandit_torch.kernels import Regressions, kernels_for, reference
 
 
 class NumericsError(ArithmeticError):
@@ -65,6 +66,7 @@ class RidgeRegression(Rows):
     root: Tensor | None  # [U, D, D] W with W W^T = M^-1, if asked for
     log_det: Tensor  # [U] log(det M / det(ridge I))
     count: Tensor  # [U] observations so far
+    top: Tensor  # [U] at least the largest eigenvalue of M^-1; not saved, for it follows from M^-1
 
     def __init__(
         self,
@@ -91,6 +93,9 @@ class RidgeRegression(Rows):
         self.dim, self.refresh_every, self.per = dim, refresh_every, per
         self.one, self.ridge_name = one, ridge_name
         like = torch.empty(0) if like is None else like
+        matrices = 3 if root else 2
+        what = f"the state of {num_models:,} {per}s with {dim:,} features"
+        expect_memory(what, num_models * matrices * dim**2 * like.itemsize)
         gram, inverse = ridge_prior(ridge_name, ridge, dim, like)
         self.register_rows("gram", gram)
         self.register_rows("inverse", inverse)
@@ -102,6 +107,7 @@ class RidgeRegression(Rows):
         self.register_rows("solution", like.new_zeros(dim))
         self.register_rows("log_det", like.new_zeros(()))
         self.register_rows("count", torch.zeros((), dtype=torch.int64, device=like.device))
+        self.register_rows("top", like.new_zeros(()), persistent=False)
         self.set_prior(ridge, weight)
 
     def set_prior(self, ridge: float, weight: float = 1.0) -> None:
@@ -117,17 +123,17 @@ class RidgeRegression(Rows):
         self.ridge, self.weight = ridge, weight
         self.set_initial("gram", gram)
         self.set_initial("inverse", inverse)
+        self.set_initial("top", largest_eigenvalue(inverse[None])[0])
         if self.root is not None:
             self.set_initial("root", inverse.sqrt())
         self.reset_rows(EVERY_ROW)
 
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
-        solution = self.solution[who]
         if centre is None:
-            return solution
-        rows = torch.baddbmm(solution[:, None], centre[:, None], self.inverse[who], alpha=self.ridge)
-        return rows.squeeze(1)
+            return self.solution[who]
+        kernels = kernels_for(centre)
+        return kernels.products(self.inverse, who, centre, scale=self.ridge, plus=self.solution)
 
     def solve(self, who: Index, vectors: Tensor) -> Tensor:
         """`M^-1 v` for n vectors per model: [B, n, D] -> [B, n, D]."""
@@ -141,14 +147,9 @@ class RidgeRegression(Rows):
     def deviation(self, who: Index, normal: Tensor) -> Tensor:
         """A draw of N(0, M^-1) per model, from standard normal numbers: [B, D] -> [B, D]."""
         # M^-1 = W W^T is the covariance of W z.
-        root = self._factor(self.inverse, who) if self.root is None else self.root[who]
-        return dot(root, normal.to(root)).to(self.moment)
-
-    def top(self, who: Index) -> Tensor:
-        """[B] a bound on the largest eigenvalue of M^-1: the smaller of two norms of it."""
-        inverse = self.inverse[who]
-        sums = inverse.abs().sum(2).amax(1) if self.dim else inverse.new_zeros(len(inverse))
-        return sums.minimum(torch.linalg.matrix_norm(inverse))
+        if self.root is None:
+            return dot(self._factor(self.inverse, who), normal.double()).to(self.moment)
+        return kernels_for(self.root).products(self.root, who, normal.to(self.root))
 
     def update(self, ids: Index, features: Tensor, targets: Tensor, weight: Tensor | None = None) -> None:
         """One observation (features [B, D], targets [B]) each for the models `ids` [B].
@@ -160,6 +161,8 @@ class RidgeRegression(Rows):
             weight: [B] the observations' own weights, beside that of the regression; None: 1.
         """
         number = len(ids) if isinstance(ids, Tensor) else len(range(len(self.count))[ids])
+        if isinstance(ids, Tensor) and ids.device.type == "cpu" and number and int(ids.min()) < 0:
+            raise ValueError(f"ids must be models from 0 to {self.num_rows - 1}, got {int(ids.min())}")
         for name, given, shape in (
             ("features", features, (number, self.dim)),
             ("targets", targets, (number,)),
@@ -183,43 +186,39 @@ class RidgeRegression(Rows):
             self.refresh(own.unique())
             self.update(ids[~often], features[~often], targets[~often])
             return
+        if len(waves) > 1:  # refuse all or nothing: what comes first makes later gains smaller, never larger
+            self._check_gain(ids, reference.gains(self.state, ids, features, self.weight)[1], features)
         for rows in waves:
             who = ids if rows is EVERY_ROW else rows_of(ids, rows)  # type: ignore[arg-type]
             self._step(who, rows_of(features, rows), rows_of(targets, rows))
+
+    @property
+    def state(self) -> Regressions:
+        """What kernels work on."""
+        return Regressions(
+            self.gram, self.inverse, self.moment, self.solution, self.log_det, self.count, self.top
+        )
 
     def _step(self, who: Index, features: Tensor, targets: Tensor) -> None:
         """One observation each for distinct models."""
         everyone = self._is_everyone(who)
         if everyone:
             who = EVERY_ROW
-        inverse = rows_of(self.inverse, who)  # [B, D, D] a view of the state if `who` is a slice
-        direction, gain = self._direction(inverse, features)
-        doubtful = self._doubtful(gain)
-        if doubtful is not None:
-            self.refresh(self._ids(who)[doubtful])  # mends rounding errors; what is left is an error
-            inverse = rows_of(self.inverse, who)
-            direction, gain = self._direction(inverse, features)
-            self._check_gain(who, gain, features)
-        solution = rows_of(self.solution, who)
-        surprise = (targets - vecdot(features, solution)).div_(gain)  # [B]
-        step = direction * gain.rsqrt().mul_(math.sqrt(self.weight)).unsqueeze_(1)  # [B, D]
-        inverse.addcmul_(step.unsqueeze(2), step.unsqueeze(1), value=-1)  # Sherman-Morrison
-        solution.addcmul_(direction, surprise.unsqueeze_(1), value=self.weight)
-        gram, moment = rows_of(self.gram, who), rows_of(self.moment, who)
-        gram.addcmul_(features.unsqueeze(2), features.unsqueeze(1), value=self.weight)
-        moment.addcmul_(features, targets.unsqueeze(1), value=self.weight)
-        log_det = rows_of(self.log_det, who).add_(gain.log_())
-        count = rows_of(self.count, who).add_(1)
-        if not isinstance(who, slice):  # a slice's are views of the state, and already there
-            self.inverse[who], self.solution[who], self.gram[who] = inverse, solution, gram
-            self.moment[who], self.log_det[who], self.count[who] = moment, log_det, count
+        kernels = kernels_for(self.gram)
         if self.root is not None:
-            root = shrink_root_(rows_of(self.root, who), features, self.weight)
-            if not isinstance(who, slice):
-                self.root[who] = root
+            kernels.shrink_roots(self.root, who, features, self.weight)
+        doubtful = kernels.rank_one(self.state, who, features, targets, self.weight)
         if doubtful is not None:
-            self.refresh(self._ids(who)[doubtful])
+            self._careful_step(self._ids(who)[doubtful], features[doubtful], targets[doubtful])
         self._refresh_when_due(who, everyone)
+
+    def _careful_step(self, ids: Tensor, features: Tensor, targets: Tensor) -> None:
+        """A step that would lose too many digits, with exact inverses before and after."""
+        self.refresh(ids)  # mends rounding errors; what is left is an error
+        direction, gain = reference.gains(self.state, ids, features, self.weight)
+        self._check_gain(ids, gain, features)
+        reference.step(self.state, ids, features, targets, self.weight, direction, gain)
+        self.refresh(ids)
 
     def rebuild(self, ids: Tensor, table: Tensor, rows: Tensor, targets: Tensor) -> None:
         """Add a whole history: observation e is of model ids[e], with features table[rows[e]] [E].
@@ -281,6 +280,7 @@ class RidgeRegression(Rows):
         factor = self._factor(self.gram, who)
         inverse = torch.cholesky_inverse(factor)  # [n, D, D] float64
         self.inverse[who] = inverse.to(self.inverse)
+        self.top[who] = largest_eigenvalue(self.inverse[who])
         self.solution[who] = dot(inverse, self.moment[who].double()).to(self.solution)
         if self.root is not None:  # M = L L^T has the inverse L^-T L^-1
             eye = torch.eye(self.dim, dtype=factor.dtype, device=factor.device)
@@ -319,25 +319,6 @@ class RidgeRegression(Rows):
                 flipped = torch.linalg.cholesky(self.inverse[block].double().flip(1, 2))
                 self.root[block] = flipped.flip(1, 2).to(self.root)
 
-    def _direction(self, inverse: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """`M^-1 x` [B, D] and `det M_new / det M` [B]."""
-        direction = torch.bmm(features.unsqueeze(1), inverse).squeeze_(1)
-        return direction, vecdot(features, direction).mul_(self.weight).add_(1)
-
-    def _doubtful(self, gain: Tensor) -> Tensor | None:
-        """[B] where a rank-one step would lose too many digits of the inverse; None: nowhere.
-
-        The step subtracts two numbers that agree to a part of 1 / gain. On a GPU looking would wait for
-        the device, so there only the periodic refresh does.
-        """
-        if gain.device.type != "cpu" or not gain.numel():
-            return None
-        most = 1e-4 / torch.finfo(gain.dtype).eps
-        smallest, largest = gain.aminmax()  # NaN if any is
-        if float(smallest) >= 0.5 and float(largest) < most:
-            return None
-        return ~((gain >= 0.5) & (gain < most))
-
     def _check_gain(self, who: Index, gain: Tensor, features: Tensor) -> None:
         """Gains are at least 1 where M is positive definite, and finite where numbers are not too large."""
         wrong = (~((gain >= 0.5) & gain.isfinite())).nonzero().flatten()
@@ -359,6 +340,8 @@ class RidgeRegression(Rows):
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
         self._calls_until_due = 0  # other counts came in: look at them
+        blocks = self.inverse.split(rows_per_block(self.dim**2))
+        self.top = torch.cat([largest_eigenvalue(block) for block in blocks])
 
     def _is_everyone(self, who: Index) -> bool:
         number = self.count.shape[0]

@@ -16,6 +16,7 @@ import numpy as np
 import yaml
 
 from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.core.seals import file_digest
 from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.objective import REGRET, Objective, objective_of
@@ -178,6 +179,8 @@ def _read_job(folder: Path) -> _Job:
         if result.job != (folder.parent.name, int(folder.name.removeprefix("seed"))):
             raise ResultError(f"{folder / RESULT}: is of {result.policy} seed {result.seed}")
         path = folder / CONFIG
+        if file_digest(path) != result.config:
+            raise ResultError(f"{path} is damaged, or was edited: it is not what the job wrote")
         config = without_incidentals(yaml.safe_load(path.read_text(encoding="utf-8")))
         settings = {key: value for key, value in config.items() if key != "policies"}
         path = folder / METRICS_FILE

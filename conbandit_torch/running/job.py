@@ -19,8 +19,9 @@ from conbandit_torch.configuration.build import build_callbacks, build_environme
 from conbandit_torch.core.digests import data_digest, fingerprint
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
-from conbandit_torch.core.seals import file_digest
+from conbandit_torch.core.seals import file_digest, sealed_text
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.kernels import TORCH, name_of, using
 from conbandit_torch.loop import Simulation
 from conbandit_torch.running.checkpoint import latest_checkpoint
 from conbandit_torch.running.folder import (
@@ -35,8 +36,9 @@ from conbandit_torch.running.folder import (
 )
 from conbandit_torch.running.metrics import WINDOW
 from conbandit_torch.running.objective import objective_of
-from conbandit_torch.running.origin import KERNELS, Origin, package_version
+from conbandit_torch.running.origin import Origin, package_version
 from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import (
     Job,
     JobResult,
@@ -114,6 +116,8 @@ def _play(
     origin = origin_of(experiment, job, environment)
     checkpoints = folder / CHECKPOINTS
     saved = latest_checkpoint(checkpoints, processes, origin)
+    if saved is not None:
+        experiment, origin = _with_kernels_of(saved.origin, experiment, origin, checkpoints)
     loggers = (
         _loggers(experiment, folder, job, origin, resuming=saved is not None) if processes.is_first else ()
     )
@@ -161,20 +165,36 @@ def _loggers(
 
 
 def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin) -> None:
-    """Write a job's `config.yaml`, which runs it again; its first line says what it was run on."""
-    about = f"# conbandit_torch {origin.version}, data: sha256 {origin.data}"
-    write_atomically(folder / CONFIG, f"{about}\n{experiment.dump(*job)}")
+    """Write a job's `config.yaml`, which runs it again; its first line says on what it was run."""
+    about = f"{origin.version}, data: sha256 {origin.data}"
+    write_atomically(folder / CONFIG, sealed_text(experiment.dump(*job), about))
 
 
 def origin_of(experiment: Experiment, job: Job, environment: Environment) -> Origin:
     """What a job's numbers come from; its environment must be new, with all users."""
     return Origin(
         version=package_version(),
-        kernels=KERNELS,
+        kernels=kernels_of(experiment),
         data=data_digest(environment),
         config=experiment.digest(*job),
         shared=experiment.shared_digest,
     )
+
+
+def kernels_of(experiment: Experiment) -> str:
+    """Which kernels the experiment's jobs run with, on this machine."""
+    with using(experiment.kernels):
+        return name_of(device_of(experiment.accelerator))
+
+
+def _with_kernels_of(
+    saved: Origin, experiment: Experiment, now: Origin, where: Path
+) -> tuple[Experiment, Origin]:
+    """The experiment with the kernels that a checkpoint was made with, or a word about what differs."""
+    if saved.kernels == TORCH and experiment.kernels == "auto":  # those run everywhere
+        return replace(experiment, kernels="torch"), replace(now, kernels=TORCH)
+    saved.warn_of_other_kernels(now, where)
+    return experiment, now
 
 
 def build(
@@ -209,6 +229,7 @@ def build(
         callbacks=callbacks,
         precision=experiment.precision,
         accelerator=experiment.accelerator,
+        kernels=experiment.kernels,
         bad_feedback=experiment.bad_feedback,
         folder=folder,
     )

@@ -14,6 +14,7 @@ from conbandit_torch.core.questions import Terms
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import Screen
 from conbandit_torch.environments.base import Environment
+from conbandit_torch.kernels import kernels_for
 from conbandit_torch.running.record import Record
 
 WINDOW = 500  # counted events in a window of the click-through rate, as in [Zhang20]
@@ -80,14 +81,8 @@ class Metrics(nn.Module):
         """Count one round."""
         rewards = [feedback.reward for feedback in played.outcome.feedback]
         reward = rewards[0] if len(rewards) == 1 else torch.cat([self._sums[:0].float(), *rewards])
-        regret, one = played.outcome.regret, torch.ones_like(reward)
-        if regret is not None and len(regret) == len(reward):  # as a rule: all at once
-            self._sums[:5].add_(torch.stack((regret, regret, one, reward, one)).sum(1, dtype=torch.float64))
-        else:
-            self._sums[3:5].add_(torch.stack((reward, one)).sum(1, dtype=torch.float64))
-            if regret is not None:
-                self._sums[:2].add_(regret.sum(dtype=torch.float64))
-                self._sums[2].add_(len(regret))
+        regret = played.outcome.regret
+        kernels_for(self._sums).tally(self._sums[:5], reward[:0] if regret is None else regret, reward)
         if len(self._clicks):
             place = self._counted + torch.arange(len(reward), device=reward.device)
             self._clicks.index_add_(0, place // WINDOW, reward.double())

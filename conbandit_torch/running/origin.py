@@ -8,8 +8,6 @@ from pathlib import Path
 
 from conbandit_torch.core.version import VERSION
 
-KERNELS = "torch"  # which functions do the work of a round
-
 _log = logging.getLogger(__name__)
 
 
@@ -28,14 +26,14 @@ class Origin:
 
     Attributes:
         version: the package's version.
-        kernels: which functions did the work of a round.
+        kernels: which functions did the work of a round, such as "torch" or "numba 0.60"; empty: unknown.
         data: digest of the environment's catalogue, truth and data, for the job's seed; empty: unknown.
         config: digest of all that the job's numbers depend on, its policy and seed included; empty: unknown.
         shared: digest of what all policies and seeds of an experiment share; empty: unknown.
     """
 
     version: str = ""
-    kernels: str = KERNELS
+    kernels: str = ""
     data: str = ""
     config: str = ""
     shared: str = ""
@@ -49,15 +47,19 @@ class Origin:
             )
 
     def warn_of_other_version(self, now: Origin, where: Path) -> None:
-        """Say what may differ if another version, or other kernels, go on from here."""
+        """Say what may differ if another version goes on from here."""
         if self.version != now.version:
             _log.warning(
                 "%s: was made by conbandit_torch %s, and this is %s: numbers may differ in the last digits, "
                 "and decisions with them, from those of one version alone",
                 *(where, self.version or "of an unknown version", now.version),
             )
-        elif self.kernels != now.kernels:
+
+    def warn_of_other_kernels(self, now: Origin, where: Path) -> None:
+        """Say what may differ if other kernels go on from here."""
+        if self.kernels and self.kernels != now.kernels:
             _log.warning(
-                "%s: was made with the kernels %s, and these are %s: numbers may differ in the last digits",
+                "%s: was made with the kernels %s, and these are %s: numbers may differ in the last digits, "
+                "and decisions with them, from those of one kind alone",
                 *(where, self.kernels, now.kernels),
             )

@@ -12,9 +12,11 @@ from conbandit_torch.core.seals import text_digest
 
 if TYPE_CHECKING:  # results are read without torch
     from conbandit_torch.core.screen import BadFeedback
+    from conbandit_torch.kernels import Kernels
     from conbandit_torch.running.processes import Precision
 
-_INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails")
+# Which kernels run depends on the machine too: a result says which did (see `Origin`), the config need not.
+_INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails", "kernels")
 
 IfLoggerFails = Literal["stop", "continue"]
 
@@ -32,6 +34,7 @@ class Experiment:
         log_every: rounds between records.
         precision: "32-true" or "64-true".
         accelerator: Lightning's name of the device.
+        kernels: "torch", "compiled", or "auto": compiled on a CPU where numba is installed.
         checkpoint_every: rounds between checkpoints.
         bad_feedback: "stop" at rewards and answers that are NaN or infinite, or "skip" and count them.
         if_logger_fails: "stop" when TensorBoard's files cannot be written, or "continue" without them.
@@ -46,6 +49,7 @@ class Experiment:
     log_every: int = 10
     precision: Precision = "32-true"
     accelerator: str = "cpu"
+    kernels: Kernels = "auto"
     checkpoint_every: int = 1000
     bad_feedback: BadFeedback = "stop"
     if_logger_fails: IfLoggerFails = "stop"

@@ -25,11 +25,13 @@ from conbandit_torch.configuration.build import build_callbacks, build_environme
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
-from conbandit_torch.core.seals import sealed, unsealed
+from conbandit_torch.core.seals import is_as_sealed, sealed, sealed_text, unsealed
+from conbandit_torch.kernels import using
 from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.running.folder import EXPERIMENT, HOW, FolderInUseError, sole_writer
 from conbandit_torch.running.held import read_held, refuse_what_differs
 from conbandit_torch.running.job import describe, run_job
+from conbandit_torch.running.origin import package_version
 from conbandit_torch.running.plan import Experiment
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import Job, JobResult
@@ -87,7 +89,7 @@ def run(
     with _alone_in(folder):
         how = {"threads": threads, "jobs": jobs, "backend": backend}
         how |= {"devices": processes.size // processes.nodes, "num_nodes": processes.nodes}
-        write_atomically(folder / EXPERIMENT, experiment.dump())
+        write_atomically(folder / EXPERIMENT, sealed_text(experiment.dump(), package_version()))
         write_atomically(folder / HOW, sealed(how))
         results = {job: held[job] for job in experiment.jobs() if job in held}
         todo = [job for job in experiment.jobs() if job not in results]
@@ -141,12 +143,36 @@ def how_it_ran(folder: Path) -> dict[str, Any]:
         raise ConfigError(f"{folder}: {problem}{remedy}") from None
 
 
+def experiment_of(folder: Path) -> Path:
+    """The folder's `experiment.yaml`, if it is what a run has written there.
+
+    Raises:
+        ConfigError: if it is missing, damaged or edited: a resume goes on with what ran and nothing else.
+    """
+    path = folder / EXPERIMENT
+    try:
+        intact = is_as_sealed(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        intact = False
+    if not intact:
+        raise ConfigError(
+            f"{path}: is missing, or not what the run wrote there (its first line has a digest of the rest): "
+            f"`conbandit run CONFIG --out {folder}` goes on with a config, which may be this file"
+        )
+    return path
+
+
 def check(experiment: Experiment, processes: Processes = ALONE) -> None:
     """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
     try:
         device_of(experiment.accelerator)
     except Exception as error:  # Lightning has many kinds for this
         raise ConfigError(f"{experiment.source}: accelerator: {error}") from None
+    try:
+        with using(experiment.kernels):
+            pass
+    except ValueError as error:
+        raise ConfigError(f"{experiment.source}: {error}") from None
     environment = build_environment(experiment, experiment.seeds[0])
     if environment.length is not None and experiment.rounds > environment.length:
         raise ConfigError(
@@ -158,8 +184,9 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: environment: {error}") from None
     seed = experiment.seeds[0]
-    policies = [build_policy(experiment, name, environment, seed) for name in experiment.policies]
-    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not any(own.draws for own in policies):
+    # One at a time: each may need most of the memory.
+    draw = [build_policy(experiment, name, environment, seed).draws for name in experiment.policies]
+    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not any(draw):
         raise ConfigError(
             f"{experiment.source}: seeds: there are {len(experiment.seeds)}, but neither the environment "
             f"({type(environment).__name__}) nor a policy draws anything: every seed would give the same "

@@ -1,0 +1,364 @@
+"""The kernels themselves: loops over rows, compiled by numba.
+
+Every row is one sequential loop, so results depend neither on the other rows of a batch nor on the number of
+threads. Arrays are contiguous and of one floating-point type, D is at least 1, and nothing is checked here:
+`conbandit_torch.kernels.compiled` hands them over. A row that a kernel cannot do (a doubtful gain, a number
+that is not finite) is marked and left as it was.
+
+NaN must not be hidden: comparisons are written so that it fails them (`max(0, NaN)` is 0, and sums that may be
+reordered make `isfinite` true). Numbers that inner loops use are kept in arrays of the data's type: literals are float64, and would make the
+whole loop so.
+"""
+# mypy: ignore-errors
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+# Sums may be reordered, so that loops use vector instructions; NaN and infinity keep their meaning.
+_RULES = {"reassoc", "contract", "nsz", "arcp"}
+_kernel = njit(parallel=True, cache=True, nogil=True, error_model="numpy", fastmath=_RULES)
+_part = njit(cache=True, nogil=True, error_model="numpy", fastmath=_RULES)
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64, as in `conbandit_torch.core.randomness`
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+
+
+@_part
+def _dot(x, y):
+    total = x[0] * y[0]
+    for j in range(1, len(x)):
+        total += x[j] * y[j]
+    return total
+
+
+@_part
+def _times(matrix, x, out):
+    """`out = matrix x` for a symmetric matrix: row by row, so that there are no sums across vector lanes."""
+    scale = x[0]
+    for j in range(len(x)):
+        out[j] = scale * matrix[0, j]
+    for i in range(1, len(x)):
+        scale = x[i]
+        for j in range(len(x)):
+            out[j] += scale * matrix[i, j]
+
+
+@_part
+def _root(square):
+    """Of a sum of squares, which rounding can leave a hair below 0; NaN stays NaN."""
+    return 0.0 if square < 0 else math.sqrt(square)
+
+
+@_part
+def _model(ids, first, row):
+    """Which model a row has: a run of them begins at `first`, or `ids` names them."""
+    return ids[row] if first < 0 else first + np.int64(row)
+
+
+@_kernel
+def rank_one(gram, inverse, moment, solution, log_det, count, top, ids, first, x, y, weight, most, undone):
+    """A rank-one step of M, M^-1, b, M^-1 b, log det M and the bound on M^-1's largest eigenvalue."""
+    number = 0
+    for row in prange(len(x)):
+        model = _model(ids, first, row)
+        own, old, sums, theta = x[row], inverse[model], gram[model], solution[model]
+        direction = np.empty_like(own)
+        _times(old, own, direction)  # M^-1 x
+        gain = 1 + weight * _dot(own, direction)  # det M_new / det M
+        if not (gain >= 0.5 and gain < most):
+            undone[row] = True
+            number += 1
+            continue
+        factors = np.empty(4, own.dtype)
+        factors[0] = weight * (y[row] - _dot(own, theta)) / gain
+        factors[1] = weight * y[row]
+        factors[2] = np.sqrt(weight / gain)
+        factors[3] = weight
+        surprise, target, scale, each = factors[0], factors[1], factors[2], factors[3]
+        for j in range(len(own)):
+            theta[j] += surprise * direction[j]
+            moment[model, j] += target * own[j]
+            direction[j] *= scale
+        square, longest = 0.0, 0.0
+        for i in range(len(own)):
+            step, outer = direction[i], each * own[i]
+            length, squares = direction[0] * 0, direction[0] * 0
+            for j in range(len(own)):
+                new = old[i, j] - step * direction[j]  # Sherman-Morrison
+                old[i, j] = new
+                length += abs(new)
+                squares += new * new
+                sums[i, j] += outer * own[j]
+            square += squares
+            longest = max(longest, length)
+        # Largest row sum and Frobenius norm bound the eigenvalues; M^-1 shrinks, so that old bounds hold.
+        top[model] = min(top[model], min(longest, math.sqrt(square)))
+        log_det[model] += math.log(gain)
+        count[model] += 1
+    return number
+
+
+@_kernel
+def shrink_roots(root, ids, first, x, weight):
+    """Potter's step of roots W of M^-1: `W -= c W u u^T` with `u = W^T x`."""
+    for row in prange(len(x)):
+        own, matrix = x[row], root[_model(ids, first, row)]
+        u = np.empty_like(own)
+        _times(matrix, own, u)  # W^T x: the sum of W's rows, each times its x
+        gain = 1 + weight * _dot(u, u)
+        factor = np.empty(1, own.dtype)
+        factor[0] = weight / (gain + math.sqrt(gain))
+        for i in range(len(own)):
+            step = factor[0] * _dot(matrix[i], u)
+            for j in range(len(own)):
+                matrix[i, j] -= step * u[j]
+
+
+@_kernel
+def products(matrices, ids, first, vectors, scale, plus, out):
+    """`out = plus + scale matrix vector`, of any matrix; without rows, `plus` is 0."""
+    for row in prange(len(vectors)):
+        model = _model(ids, first, row)
+        matrix = matrices[model]
+        for i in range(matrix.shape[0]):
+            value = scale * _dot(matrix[i], vectors[row])
+            out[row, i] = value + plus[model, i] if plus.shape[0] > 0 else value
+
+
+@_kernel
+def choose(
+    table, arms, theta, extra, ids, first, outer, inner, outer_top, inner_top, factors, levels, position
+):
+    """The first position of every row's highest score; -1 where a number is not finite.
+
+    Exact scores are worked out only of candidates that can still win, the highest bound first:
+    `width(x) <= slope |x|`. `factors` are [levels, B], or [levels, 1] where all rows have the same.
+    """
+    pool, dim = arms.shape[1], table.shape[1]
+    slack = 8 * dim * np.finfo(table.dtype).eps  # of rounding, far more than there can be
+    for row in prange(len(arms)):
+        model = _model(ids, first, row)
+        column = np.int64(row) if factors.shape[1] > 1 else 0
+        slope = 0.0
+        if levels > 0:
+            slope = factors[0, column] * math.sqrt(outer_top[model])
+        if levels > 1:
+            slope += factors[1, column] * outer_top[model] * math.sqrt(inner_top[model])
+        own = theta[row]
+        values, bounds = np.empty(pool, table.dtype), np.empty(pool, np.float64)
+        sound = True
+        for a in range(pool):
+            x = table[arms[row, a]]
+            value = x[0] * own[0]
+            length = x[0] * x[0]
+            for j in range(1, dim):
+                value += x[j] * own[j]
+                length += x[j] * x[j]
+            if extra.shape[0] > 0:
+                value += extra[row, a]
+            values[a] = value
+            bounds[a] = value + slope * math.sqrt(length) * (1 + slack) + abs(value) * slack
+            sound = sound and abs(bounds[a]) < np.inf
+        best, place = values[0], -1
+        solved, again = np.empty_like(own), np.empty_like(own)
+        for _ in range(pool if sound else 0):
+            at, highest = -1, -np.inf
+            for a in range(pool):
+                if bounds[a] > highest:
+                    at, highest = a, bounds[a]
+            if at < 0 or (place >= 0 and highest < best):
+                break
+            bounds[at] = -np.inf
+            if levels > 0:
+                x = table[arms[row, at]]
+                _times(outer[model], x, solved)
+                width = factors[0, column] * _root(_dot(x, solved))
+                if levels > 1:
+                    _times(inner[model], solved, again)
+                    width += factors[1, column] * _root(_dot(solved, again))
+                values[at] += width
+            score = values[at]
+            if not abs(score) < np.inf:
+                place = -1
+                break
+            if place < 0 or score > best or (score == best and at < place):
+                best, place = score, at
+        position[row] = place
+
+
+@_kernel
+def dots(table, arms, vectors, ids, first, out):
+    """`x_a^T v` of every candidate."""
+    for row in prange(len(arms)):
+        own = vectors[_model(ids, first, row)]
+        for a in range(arms.shape[1]):
+            out[row, a] = _dot(table[arms[row, a]], own)
+
+
+@_kernel
+def pulled(table, arms, theta, ids, first, shown, clip, mean, regret):
+    """The true mean of the arm shown, and how far it is below that of the best candidate."""
+    for row in prange(len(arms)):
+        own = theta[_model(ids, first, row)]
+        means = np.empty(arms.shape[1], table.dtype)
+        for a in range(arms.shape[1]):
+            means[a] = _dot(table[arms[row, a]], own)
+            if clip:
+                if means[a] < 0:
+                    means[a] = 0
+                elif means[a] > 1:
+                    means[a] = 1
+        best = means[0]
+        for a in range(arms.shape[1]):
+            if not best >= means[a]:  # NaN is the highest, as it is to torch
+                best = means[a]
+        mean[row] = means[shown[row]]
+        regret[row] = best - mean[row]
+
+
+@_part
+def _mix(x):
+    x ^= x >> np.uint64(30)
+    x *= _MIX1
+    x ^= x >> np.uint64(27)
+    x *= _MIX2
+    return x ^ (x >> np.uint64(31))
+
+
+@_part
+def _start(key, user, number):
+    return _mix(_mix(np.uint64(user) * _GOLDEN + np.uint64(key)) + np.uint64(number) * _GOLDEN)
+
+
+@_kernel
+def uniform(key, users, rounds, out):
+    """`Stream.uniform`, bit for bit."""
+    for row in prange(len(users)):
+        state = _start(key, users[row], rounds[row])
+        for index in range(out.shape[1]):
+            bits = _mix(state + np.uint64(index + 1) * _GOLDEN) >> np.uint64(11)
+            out[row, index] = np.float64(bits) * 2.0**-53
+
+
+@_kernel
+def subsets(key, users, rounds, population, out):
+    """`Stream.subsets`, number for number: the first distinct values of draws with replacement."""
+    scale = population * 2.0**-53
+    count = out.shape[1]
+    for row in prange(len(users)):
+        state = _start(key, users[row], rounds[row])
+        found, index = 0, np.uint64(0)
+        while found < count:
+            index += np.uint64(1)
+            bits = _mix(state + index * _GOLDEN) >> np.uint64(11)
+            drawn = np.int64(np.float64(bits) * scale)
+            taken = False
+            for j in range(found):
+                taken |= out[row, j] == drawn
+            if not taken:
+                out[row, found] = drawn
+                found += 1
+
+
+@_kernel
+def hidden_widths(inverse, arms, directions, factor, out):
+    """`factor |theta^v|_{C_a^-1}` of every candidate."""
+    for row in prange(len(arms)):
+        own = directions[row]
+        for a in range(arms.shape[1]):
+            matrix = inverse[arms[row, a]]
+            total = 0.0
+            for i in range(len(own)):
+                total += own[i] * _dot(matrix[i], own)
+            out[row, a] = factor * _root(total)
+
+
+@_part
+def _refresh(gram, moment, inverse, solution, factor, columns):
+    """Exact inverse and solution from C and d, in float64. Gives log det C; NaN where C is not positive definite."""
+    size = len(moment)
+    logs = 0.0
+    for i in range(size):  # Cholesky: C = L L^T
+        for j in range(i + 1):
+            total = np.float64(gram[i, j])
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i > j:
+                factor[i, j] = total / factor[j, j]
+                continue
+            if not total > 0:
+                return np.nan
+            factor[i, i] = math.sqrt(total)
+            logs += math.log(total)
+    for column in range(size):  # rows of `columns` are columns of L^-1
+        for i in range(column, size):
+            total = 1.0 if i == column else 0.0
+            for k in range(column, i):
+                total -= factor[i, k] * columns[column, k]
+            columns[column, i] = total / factor[i, i]
+    for i in range(size):
+        value = 0.0
+        for j in range(size):
+            total = 0.0
+            for k in range(max(i, j), size):
+                total += columns[i, k] * columns[j, k]
+            inverse[i, j] = total
+            value += total * np.float64(moment[j])
+        solution[i] = value
+    return logs
+
+
+@_part
+def hidden_step(
+    gram, inverse, moment, solution, log_det, count, table, start, arms, directions, residuals, prior
+):
+    """The v-step of rewards: all of them from the v that was, then v of every arm anew.
+
+    Gives the square of the change of v; NaN where a matrix is not positive definite any more.
+    """
+    size = directions.shape[1]
+    factor, columns = np.zeros((size, size)), np.zeros((size, size))
+    for row in range(len(arms)):
+        arm, own = arms[row], directions[row]
+        predicted = 0.0
+        for i in range(size):
+            predicted += table[arm, start + i] * own[i]
+        target = residuals[row] + predicted
+        for i in range(size):
+            moment[arm, i] += own[i] * target
+            for j in range(size):
+                gram[arm, i, j] += own[i] * own[j]
+        count[arm] += 1
+    square = 0.0
+    for row in range(len(arms)):
+        arm = arms[row]
+        logs = _refresh(gram[arm], moment[arm], inverse[arm], solution[arm], factor, columns)
+        if math.isnan(logs):
+            return np.nan
+        log_det[arm] = logs - prior
+        for i in range(size):
+            change = solution[arm, i] - table[arm, start + i]
+            square += change * change
+            table[arm, start + i] = solution[arm, i]
+    return square
+
+
+@_part
+def tally(sums, regret, reward):
+    """Regret twice, its number, reward, its number."""
+    lost, earned = 0.0, 0.0
+    for row in range(len(regret)):
+        lost += np.float64(regret[row])
+    for row in range(len(reward)):
+        earned += np.float64(reward[row])
+    sums[0] += lost
+    sums[1] += lost
+    sums[2] += len(regret)
+    sums[3] += earned
+    sums[4] += len(reward)
