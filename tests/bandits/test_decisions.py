@@ -5,24 +5,27 @@ import pytest
 
 import conbandit_torch
 from conbandit_torch import Bandit
+from conbandit_torch.kernels import using
 from tests.bandits.record_decisions import CASES, CONCOFINE_CASES, FILE, decisions
 
 
-def assert_decisions_are_the_recorded_ones(name):
-    shown, asked = decisions(name)
+def assert_decisions_are_the_recorded_ones(name, kernels):
+    with using(kernels):
+        shown, asked = decisions(name)
     with np.load(FILE) as recorded:
         np.testing.assert_array_equal(shown, recorded[f"{name}/shown"])
         np.testing.assert_array_equal(asked, recorded[f"{name}/asked"])
 
 
+@pytest.mark.parametrize("kernels", ["compiled", "torch"])
 @pytest.mark.parametrize("name", CASES)
-def test_decisions_are_the_recorded_ones(name):
-    assert_decisions_are_the_recorded_ones(name)
+def test_decisions_are_the_recorded_ones(name, kernels):
+    assert_decisions_are_the_recorded_ones(name, kernels)
 
 
 @pytest.mark.parametrize("name", CONCOFINE_CASES)
 def test_decisions_of_concofineucb_are_the_recorded_ones(name):
-    assert_decisions_are_the_recorded_ones(name)
+    assert_decisions_are_the_recorded_ones(name, "auto")
 
 
 def test_every_policy_is_recorded():

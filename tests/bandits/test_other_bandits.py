@@ -1,7 +1,5 @@
 """Greedy bandits, Thompson sampling and CoFineUCB: contract, limits, distributions."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -198,14 +196,8 @@ def test_samples_have_the_right_spread_in_float32():
         x = features[t % 3]
         policy.arm_model.update(everyone, x.expand(20, 20), torch.zeros(20))
         M += x.double().outer(x.double())
-    units = SimpleNamespace(normal=lambda users, rounds, count: torch.eye(count).double())
-    policy.stream = lambda purpose: (
-        units
-    )  # user i draws the unit vector i, and so shows column i of the factor
-    arms = torch.zeros(20, 1, dtype=torch.int64)
-    context = Context(torch.arange(20), arms, rounds=0, catalogue=policy.catalogue)
-    policy.scale = 1.0
-    factor = (policy.preference(context) - policy.theta(everyone)).double().T
+    # User i draws the unit vector i, and so shows column i of the factor.
+    factor = policy.arm_model.deviation(everyone, torch.eye(20).double()).double().T
     torch.testing.assert_close(factor @ factor.T, M.inverse(), rtol=0, atol=1.0)
 
 

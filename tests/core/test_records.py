@@ -7,6 +7,7 @@ from conbandit_torch import (
     Answer,
     ArmCon,
     Arms,
+    Catalogue,
     Comparison,
     Context,
     ConUCB,
@@ -260,3 +261,14 @@ def test_feedback_has_an_arm_and_a_reward_for_every_row(world):
         ValueError, match=r"Feedback.arm must be \[7\], one value per row, got shape \[7, 1\]"
     ):
         Feedback(context, arm[:, None], reward)
+
+
+def test_rows_are_of_this_process_where_users_are_split():
+    users, arms = torch.tensor([100, 101, 102]), torch.zeros(3, 1, dtype=torch.int64)
+    catalogue = Catalogue(torch.zeros(1, 2))
+    for who in (slice(0, 3), torch.arange(3)):
+        context = Context.trusted(users, arms, torch.zeros_like(users), catalogue, who)
+        assert context.rows.tolist() == [0, 1, 2]
+        assert context.take(slice(1, 3)).rows.tolist() == [1, 2]
+        assert context.take(torch.tensor([2, 0])).rows.tolist() == [2, 0]
+    assert Context(users, arms, rounds=0, catalogue=catalogue).rows.tolist() == users.tolist()

@@ -179,9 +179,7 @@ def test_all_state_with_a_row_per_user_is_declared():
     world = small_world()
     for policy_class in (ConUCB, HConUCB):
         few, many = (policy_class(world.catalogue, users) for users in (7, 11))
-        follows = {
-            name for name, value in few.state_dict().items() if value.shape != many.state_dict()[name].shape
-        }
+        follows = {name for name, value in few.named_buffers() if value.shape != many.get_buffer(name).shape}
         assert follows == set(row_buffers(few, "user"))
 
 

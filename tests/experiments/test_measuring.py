@@ -28,11 +28,11 @@ def test_benchmark_measures_every_policy_asked_for(tmp_path, capsys):
     assert "LinUCB" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("precision_name", "floor"), [("32-true", 50), ("64-true", 25)])
+@pytest.mark.parametrize(("precision_name", "floor"), [("32-true", 90), ("64-true", 45)])
 def test_a_floor_is_halved_in_float64_and_compared_with_the_ratio(precision_name, floor):
     figures = {
         ratio: benchmark.Figures(1.0, ratio, 1.0, None, ratio, over_bare, {})
-        for ratio, over_bare in ((floor, 4.5), (floor - 1, 4.6))
+        for ratio, over_bare in ((floor, 1.8), (floor - 1, 1.9))
     }
     for ratio, met in ((floor, "yes"), (floor - 1, "no")):
         _, [row] = benchmark.table({"LinUCB": figures[ratio]}, precision_name)

@@ -395,9 +395,9 @@ def test_the_bound_on_the_largest_eigenvalue_of_the_inverse_holds():
     for rounds in (0, 1, 40):
         fed(model, rounds)
         largest = torch.linalg.eigvalsh(model.inverse)[:, -1]
-        top = model.top(slice(0, U))
+        top = model.top
         assert (top >= largest * (1 - 1e-12)).all() and (top <= largest * D**0.5 * (1 + 1e-12)).all()
-    assert RidgeRegression(2, 0).top(slice(0, 2)).tolist() == [0, 0]
+    assert RidgeRegression(2, 0).top.tolist() == [0, 0]
 
 
 # Sums of observations: the arms' small regressions of hidden features.
@@ -503,3 +503,22 @@ def test_pooled_models_are_those_that_saw_everything():
         model.refresh(arms)
     for name, value in whole.state_dict().items():
         torch.testing.assert_close(mine.state_dict()[name], value, **ALGEBRA)
+
+
+def test_an_id_below_0_is_refused_and_teaches_nobody():
+    model = RidgeRegression(3, 2)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(ValueError, match="ids must be models from 0 to 2, got -1"):
+        model.update(torch.tensor([0, -1]), torch.ones(2, 2), torch.ones(2))
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_a_refused_repeat_leaves_nothing_learned():
+    model = RidgeRegression(3, 2)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    features = torch.tensor([[1.0, 0.0], [1e30, 1e30]])
+    with pytest.raises(NumericsError, match="model 1: an observation with features of length"):
+        model.update(torch.tensor([1, 1]), features, torch.ones(2))
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name

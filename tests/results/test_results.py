@@ -11,6 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.core.errors import ConfigError
+from conbandit_torch.core.seals import file_digest
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
 from conbandit_torch.results.report import _holm, compare
@@ -205,10 +206,11 @@ def test_a_policy_looks_the_same_everywhere_and_like_no_other():
 
 def of_another_experiment(own):
     """As if the job's folder had been copied from elsewhere."""
-    result = read_result(own)
-    write_result(own, replace(result, origin=replace(result.origin, shared="another")))
     path = own / "config.yaml"
     path.write_text(path.read_text().replace("log_every: 4", "log_every: 3"))
+    result = read_result(own)
+    origin = replace(result.origin, shared="another")
+    write_result(own, replace(result, origin=origin, config=file_digest(path)))
 
 
 @pytest.mark.parametrize("command", ["report", "plot"])
@@ -283,7 +285,11 @@ SPOILT = {
         "result.json is damaged",
     ),
     "no config": ("config.yaml", lambda path: path.unlink(), "config.yaml: No such file or directory"),
-    "empty config": ("config.yaml", lambda path: path.write_text(""), "config.yaml is damaged: "),
+    "empty config": (
+        "config.yaml",
+        lambda path: path.write_text(""),
+        "config.yaml is damaged, or was edited",
+    ),
     "no table": ("metrics.csv", lambda path: path.unlink(), "metrics.csv: No such file or directory"),
     "half a table": (
         "metrics.csv",

@@ -6,6 +6,7 @@ import pytest
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.load import load
+from conbandit_torch.kernels import TORCH, name_of
 from conbandit_torch.running import origin
 from conbandit_torch.running.checkpoint import list_checkpoints
 from conbandit_torch.running.job import run_job
@@ -64,11 +65,13 @@ def test_the_result_the_config_and_the_checkpoint_carry_the_same_digest_of_the_d
     run_job(load(filed), out, 1, ("Lin", 0), StopAt(7))
     (checkpoint,) = list_checkpoints(out / "Lin" / "seed0" / "checkpoints")
     about = json.loads((checkpoint / "manifest.json").read_text())["origin"]
-    assert about["kernels"] == "torch" and about["version"] == origin.package_version()
+    assert about["kernels"] == name_of("cpu") and about["version"] == origin.package_version()
     result = run_job(load(filed), out, 1, ("Lin", 0))
     assert vars(result.origin) == about
     first = (out / "Lin" / "seed0" / "config.yaml").read_text().splitlines()[0]
-    assert first == f"# conbandit_torch {about['version']}, data: sha256 {about['data']}"
+    assert first.startswith(
+        f"# conbandit_torch {about['version']}, data: sha256 {about['data']}, content: sha256 "
+    )
 
 
 def test_another_version_goes_on_and_says_what_may_differ(tmp_path, monkeypatch, caplog):
@@ -113,3 +116,49 @@ def test_other_arguments_of_a_policy_are_refused_for_new_seeds_too(tmp_path, cap
     words = ["run", config, "--out", str(out), "--seeds", "1", "--policies.Con.init_args.mix", "0.9"]
     assert main(words) == 2
     assert "policies.Con.init_args.mix: 0.3 there, 0.9 now" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_resume_goes_on_with_the_kernels_of_its_checkpoint(tmp_path, caplog):
+    config, out = write(tmp_path, GOOD), tmp_path / "out"
+    assert main(["run", str(config), "--out", str(out), "--seeds", "0", "--kernels", "torch"]) == 0
+    assert run_job(load(config, [("kernels", "torch")]), out, 1, ("Lin", 1), StopAt(7)).stopped
+    result = run_job(load(config), out, 1, ("Lin", 1))
+    assert result.origin.kernels == TORCH and "kernels" not in caplog.text
+    assert main(["run", str(config), "--out", str(out)]) == 0
+    said = f"{out}: was made with the kernels torch, and these are {name_of('cpu')}: numbers may differ"
+    assert (said in caplog.text) == (name_of("cpu") != TORCH)
+
+
+def test_a_checkpoint_of_kernels_that_are_not_there_is_gone_on_from_with_a_word(
+    tmp_path, caplog, monkeypatch
+):
+    config, out = write(tmp_path, GOOD), tmp_path / "out"
+    monkeypatch.setattr("conbandit_torch.running.job.name_of", lambda device: "numba 0.1")
+    assert run_job(load(config), out, 1, ("Lin", 0), StopAt(7)).stopped
+    monkeypatch.undo()
+    assert run_job(load(config), out, 1, ("Lin", 0)).origin.kernels == name_of("cpu")
+    assert f"was made with the kernels numba 0.1, and these are {name_of('cpu')}" in caplog.text
+
+
+def test_an_experiment_that_was_edited_or_damaged_is_not_resumed_and_can_be_run(tmp_path, capsys, caplog):
+    config, out = write(tmp_path, GOOD), tmp_path / "out"
+    assert main(["run", str(config), "--out", str(out)]) == 0
+    path = out / "experiment.yaml"
+    path.write_text(path.read_text().replace("rounds: 12", "rounds: 13"))
+    assert main(["resume", str(out)]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"{path}: is missing, or not what the run wrote" in said
+    assert f"`conbandit run CONFIG --out {out}` goes on" in said
+    assert main(["run", str(path), "--out", str(tmp_path / "other"), "--seeds", "0"]) == 0
+    assert f"{path}: was edited, or damaged, since a run wrote it" in caplog.text
+
+
+def test_a_config_that_was_edited_runs_and_its_old_results_are_not_reported_as_its_own(tmp_path, capsys):
+    config, out = write(tmp_path, GOOD), tmp_path / "out"
+    assert main(["run", str(config), "--out", str(out)]) == 0
+    path = out / "Con" / "seed0" / "config.yaml"
+    path.write_text(path.read_text().replace("mix: 0.3", "mix: 0.4"))
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    assert f"{path} is damaged, or was edited: it is not what the job wrote" in capsys.readouterr().out
+    assert main(["run", str(path), "--out", str(tmp_path / "other")]) == 0

@@ -5,9 +5,7 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 
-from experiments import power
 from experiments.recorder import LOG, ROOT, images
 from tests.conftest import REPOSITORY
 
@@ -60,10 +58,18 @@ def test_a_replaced_file_may_be_lost_unless_its_data_and_its_name_were_synced(tm
 
 @pytest.mark.slow
 def test_whatever_a_power_failure_leaves_is_resumed_to_the_same_results(tmp_path):
-    config = tmp_path / "config.yaml"
-    config.write_text(yaml.safe_dump(power.CONFIG))
-    outcomes = power.play(config, tmp_path, subsets=1, most=8, seed=0)
-    assert set(outcomes) == {"one job after the other", "two jobs at a time", "resume of a resume"}
-    for outcome in outcomes.values():
-        assert outcome.steps > 50 and outcome.kinds.total() == 8
-        assert outcome.problems == []
+    # A process of its own: it forks, and nothing must have run before.
+    command = [sys.executable, "-m", "experiments.power", "--out", str(tmp_path)]
+    command += ["--subsets", "1", "--most", "8"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if "|" in line
+    ]
+    assert [row[0] for row in rows[2:]] == [
+        "one job after the other",
+        "two jobs at a time",
+        "resume of a resume",
+    ]
+    for _, steps, *counts in rows[2:]:
+        assert int(steps) > 50 and counts == ["8", "0", "0", "0"]

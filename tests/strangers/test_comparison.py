@@ -8,7 +8,6 @@ from conbandit_torch import (
     ConversationMixin,
     HLinUCB,
     LinUCB,
-    Question,
     Synthetic,
     Terms,
     play_round,
@@ -21,10 +20,9 @@ class Comparing(ConversationMixin):
 
     learns_as = "difference"
 
-    def question(self, context, rows):
-        scores = self.select.scores(self.asking(context.take(rows)))  # [Q, K]
-        first, second = scores.topk(2, dim=1).indices.T
-        return Question(rows, Comparison(Terms(first), Terms(second)))
+    def question(self, asking):
+        first, second = self.select.scores(asking).topk(2, dim=1).indices.T  # [Q] each, of [Q, K]
+        return Comparison(Terms(first), Terms(second))
 
     def learn_answer(self, context, about, value):
         first, second = about.first.of, about.second.of

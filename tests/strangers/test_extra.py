@@ -21,8 +21,7 @@ class Novelty(LinUCB):
         super().learn(context, arm, reward)
         shown = context.pick(arm).arms.squeeze(1)
         one = self.times.new_ones(len(shown))
-        rows = torch.arange(self.num_users)[context.who]
-        self.times.index_put_((rows, shown), one, accumulate=True)
+        self.times.index_put_((context.rows, shown), one, accumulate=True)
 
 
 class ConNovelty(ConversationMixin, Novelty):
