@@ -18,7 +18,7 @@ from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import Kernels, using, warm
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
 from conbandit_torch.running.metrics import Metrics, records_from_tensor, records_to_tensor
-from conbandit_torch.running.processes import Precision, device_of
+from conbandit_torch.running.processes import Precision, device_of, dtype_of
 from conbandit_torch.running.record import Record
 
 
@@ -114,7 +114,7 @@ class Simulation:
         self.processes = environment.processes
         policy.share(self.processes)
         device = device_of(accelerator) if self.processes.size == 1 else self.processes.device
-        dtype = torch.float64 if precision == "64-true" else torch.float32
+        dtype = dtype_of(precision)
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
         if not policy.catalogue.arm_features.isfinite().all():
             raise ValueError(

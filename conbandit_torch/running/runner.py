@@ -21,7 +21,7 @@ from rich.console import Console
 
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.progress import ProgressBar, ProgressLines, progress_bars
-from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy, takes_seed
+from conbandit_torch.configuration.build import build_callbacks, build_policy, takes_seed
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
@@ -38,6 +38,7 @@ from conbandit_torch.running.result import Job, JobResult
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
 from conbandit_torch.running.summary import Sparingly, SummaryFile
 from conbandit_torch.running.workers import Backend, Crashed, results_of
+from conbandit_torch.running.worlds import Worlds, build_world
 
 _A_MINUTE = 60.0
 
@@ -76,14 +77,33 @@ def run(
         backend: where they run; all machines of a Ray cluster must see `folder`.
         processes: over which every job's users are split; all of them call this.
     """
-    check(experiment, processes)
+    worlds = Worlds(experiment, keep=processes.size == 1)
+    try:
+        return _run(experiment, folder, console, worlds, jobs, threads, backend, processes)
+    finally:
+        worlds.forget()
+
+
+def _run(
+    experiment: Experiment,
+    folder: Path,
+    console: Console,
+    worlds: Worlds,
+    jobs: int,
+    threads: int | None,
+    backend: Backend,
+    processes: Processes,
+) -> list[JobResult]:
+    check(experiment, processes, worlds)
     held = read_held(folder)
-    refuse_what_differs(experiment, folder, held, repair=processes.is_first)
+    refuse_what_differs(experiment, folder, held, worlds, repair=processes.is_first)
     in_processes = jobs > 1 or backend != "local"
+    if in_processes:
+        worlds.forget()  # those processes have their own
     if threads is None:  # with several jobs always 1, so that results do not depend on their number
         threads = 1 if in_processes or processes.size > 1 else torch.get_num_threads()
     make_folder(folder)
-    call = partial(run_job, experiment, folder.resolve(), threads)
+    call = partial(run_job, experiment, folder.resolve(), threads, worlds=worlds)
     if not processes.is_first:
         return _help(call, processes)
     with _alone_in(folder):
@@ -162,7 +182,7 @@ def experiment_of(folder: Path) -> Path:
     return path
 
 
-def check(experiment: Experiment, processes: Processes = ALONE) -> None:
+def check(experiment: Experiment, processes: Processes = ALONE, worlds: Worlds | None = None) -> None:
     """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
     try:
         device_of(experiment.accelerator)
@@ -173,7 +193,8 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
             pass
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: {error}") from None
-    environment = build_environment(experiment, experiment.seeds[0])
+    first = experiment.seeds[0]
+    environment = (build_world(experiment, first) if worlds is None else worlds.of(first)).environment
     if environment.length is not None and experiment.rounds > environment.length:
         raise ConfigError(
             f"{experiment.source}: rounds: {experiment.rounds}, but the environment holds only "
@@ -183,9 +204,8 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
         environment.split(processes)
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: environment: {error}") from None
-    seed = experiment.seeds[0]
     # One at a time: each may need most of the memory.
-    draw = [build_policy(experiment, name, environment, seed).draws for name in experiment.policies]
+    draw = [build_policy(experiment, name, environment, first).draws for name in experiment.policies]
     if len(experiment.seeds) > 1 and not takes_seed(experiment) and not any(draw):
         raise ConfigError(
             f"{experiment.source}: seeds: there are {len(experiment.seeds)}, but neither the environment "

@@ -71,7 +71,7 @@ class GeneratedLog(Replay):
     ) -> None:
         if events < 1:
             raise ValueError(f"events must be at least 1, got {events}")
-        # What is sure to be needed, in numbers of 8 bytes: the log's columns, in the order of time and by user.
+        # What is sure to be needed, in numbers of 8 bytes: the log's columns, by time and by user.
         expect_memory(f"a log of {events:,} events of {users:,} users", 8 * users * events * 8)
         data_seed = seed if data_seed is None else data_seed
         if once and events > arms:
