@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback, Callbacks, StoppedError
+from conbandit_torch.core.checks import all_finite
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import STRICT, BadFeedback, Screen
 from conbandit_torch.environments.base import Environment
@@ -116,7 +117,7 @@ class Simulation:
         device = device_of(accelerator) if self.processes.size == 1 else self.processes.device
         dtype = dtype_of(precision)
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
-        if not policy.catalogue.arm_features.isfinite().all():
+        if not all_finite(policy.catalogue.arm_features):
             raise ValueError(
                 f"some of the catalogue's features are too large for {dtype}: scale them, or use 64-true"
             )
