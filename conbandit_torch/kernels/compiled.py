@@ -166,6 +166,24 @@ def hidden_step(
     return math.sqrt(square)  # NaN stays NaN
 
 
+def hidden_solve(state: Regressions, table: Tensor, arms: Tensor, ridge: float) -> float | None:
+    """v of distinct arms from C and d; NaN where a matrix is not positive definite."""
+    size = state.moment.shape[1]
+    if not size:
+        return None
+    squares = torch.empty(len(arms), dtype=torch.float64)
+    _run(
+        loops.hidden_solve,
+        *(part.numpy() for part in state[:5]),
+        table.numpy(),
+        table.shape[1] - size,
+        _array(arms),
+        size * math.log(ridge),
+        squares.numpy(),
+    )
+    return math.sqrt(float(squares.sum()))  # NaN stays NaN
+
+
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
     """Add a round's regrets [B] and rewards [B] to the sums [5]."""
     _run(loops.tally, sums.numpy(), _array(regret), _array(reward))
@@ -211,6 +229,7 @@ def _compile(dtype: torch.dtype) -> None:
     subsets(stream, ids, ids, 1, 2)
     hidden_widths(state.inverse, arms, x, 1.0)
     hidden_step(state, state.moment, ids, x[:, :1].repeat(1, dim), y, 1.0)
+    hidden_solve(state, state.moment, ids, 1.0)
     tally(torch.zeros(5, dtype=torch.float64), y, y)
 
 

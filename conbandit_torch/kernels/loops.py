@@ -349,6 +349,25 @@ def hidden_step(
     return square
 
 
+@_kernel
+def hidden_solve(gram, inverse, moment, solution, log_det, table, start, arms, prior, squares):
+    """v of distinct arms from C and d; `squares` [n] of its changes, NaN where C is not positive definite."""
+    size = moment.shape[1]
+    for row in prange(len(arms)):
+        arm = arms[row]
+        factor, columns = np.zeros((size, size)), np.zeros((size, size))
+        logs = _refresh(gram[arm], moment[arm], inverse[arm], solution[arm], factor, columns)
+        squares[row] = np.nan
+        if not math.isnan(logs):
+            log_det[arm] = logs - prior
+            square = 0.0
+            for i in range(size):
+                change = solution[arm, i] - table[arm, start + i]
+                square += change * change
+                table[arm, start + i] = solution[arm, i]
+            squares[row] = square
+
+
 @_part
 def tally(sums, regret, reward):
     """Regret twice, its number, reward, its number."""

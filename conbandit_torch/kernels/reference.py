@@ -245,6 +245,14 @@ def hidden_step(
     return None  # `Hidden` has one for all kinds of observations, of which this is a case
 
 
+def hidden_solve(state: Regressions, table: Tensor, arms: Tensor, ridge: float) -> float | None:
+    """v = C^-1 d of distinct arms [n], with all that follows from C but the bound on its eigenvalues.
+
+    Arguments and result are those of `hidden_step`.
+    """
+    return None  # `Hidden` does it with `RidgeRegression.refresh`
+
+
 def warm(dtype: torch.dtype) -> None:
     """Get ready for the type; there is nothing to compile here."""
 
