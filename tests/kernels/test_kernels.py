@@ -225,6 +225,9 @@ def test_random_numbers_are_those_of_the_stream_bit_for_bit(seed, count, factor,
     ours, theirs = (k.subsets(stream, users, rounds, count, population) for k in (compiled, reference))
     assert torch.equal(ours, theirs)
     assert compiled.draws_subsets(count, population)
+    populations = count + users % (factor * count)  # of which every row has its own
+    ours, theirs = (k.subsets_of(stream, users, rounds, count, populations) for k in (compiled, reference))
+    assert torch.equal(ours, theirs)
     ours, theirs = (k.normal(stream, users, rounds, min(count, 50)) for k in (compiled, reference))
     assert torch.equal(ours, theirs)
 
