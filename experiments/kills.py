@@ -26,12 +26,16 @@ from pathlib import Path
 from typing import Any
 
 import scipy.stats  # noqa: F401 - imported before forking: a child must not spend its time on it
-import torch.utils.tensorboard  # noqa: F401
+import torch
+import torch.utils.tensorboard
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import conbandit_torch.running.runner  # noqa: F401
 from conbandit_torch.commands.main import main as conbandit
+from conbandit_torch.kernels import kernels_for
+
+kernels_for(torch.empty(0))  # imports them, and runs none: threads do not survive a fork
 
 ASKING = {"class_path": "LogSchedule", "init_args": {"questions": 3}}
 CONFIG = {
