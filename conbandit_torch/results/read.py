@@ -20,6 +20,7 @@ from conbandit_torch.core.seals import file_digest
 from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.objective import REGRET, Objective, objective_of
+from conbandit_torch.running.origin import THEN, Origin, OtherOriginError
 from conbandit_torch.running.plan import without_incidentals
 from conbandit_torch.running.record import COLUMNS, Record
 from conbandit_torch.running.result import JobResult, Replayed, ResultError, read_result
@@ -79,11 +80,13 @@ class Results(dict[str, PolicyResults]):
 
     Attributes:
         left_out: one line for every finished job that could not be read: which, and why.
+        mixed: what the runs do not have in common though it can change last digits, and how many have which.
     """
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.left_out: list[str] = []
+        self.mixed: list[str] = []
 
 
 @dataclass
@@ -128,7 +131,10 @@ def read_results(folder: Path) -> Results:
         begun = (folder / HOW).exists()
         command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
         raise ConfigError(f"{folder}: {state}; {command} makes some")
-    _check_one_experiment([job for own in jobs.values() for job in own])
+    every = [job for own in jobs.values() for job in own]
+    _check_one_experiment(every)
+    _check_same_data(every)
+    results.mixed = _mixed(job.result.origin for job in every)
     order = _order_of_policies(folder / SUMMARY)
     for name in sorted(jobs, key=lambda name: (order.index(name) if name in order else len(order), name)):
         if jobs[name]:
@@ -247,6 +253,33 @@ def _check_one_experiment(jobs: list[_Job]) -> None:
             keys = [*job.settings, *model.settings]
             key = next(key for key in keys if job.settings.get(key) != model.settings.get(key))
             raise ConfigError(f"{job.folder}: differs from {model.folder} in {key}; they cannot be compared")
+
+
+def _check_same_data(jobs: list[_Job]) -> None:
+    """Runs of one seed must have met the same data, wherever their folders were copied from."""
+    first: dict[int, _Job] = {}
+    for job in jobs:
+        model = first.setdefault(job.result.seed, job)
+        try:
+            job.result.origin.refuse_other_data(model.result.origin, job.folder)
+        except OtherOriginError:
+            raise ConfigError(
+                f"{job.folder}: was made from other data than {model.folder}; they cannot be compared"
+            ) from None
+
+
+def _mixed(origins: Iterable[Origin]) -> list[str]:
+    """Versions and kernels, with the numbers of runs, where there are several."""
+    every = list(origins)
+    found = {
+        "versions of conbandit_torch": Counter(one.version or "unknown" for one in every),
+        "kernels": Counter(one.kernels or "unknown" for one in every),
+    }
+    return [
+        f"several {what} ({'; '.join(f'{name}: {count}' for name, count in sorted(counts.items()))})"
+        for what, counts in found.items()
+        if len(counts) > 1 or any(THEN in name for name in counts)
+    ]
 
 
 def _order_of_policies(path: Path) -> list[str]:

@@ -204,6 +204,11 @@ def _notes(
     ]
     if same:
         notes.append(f"No test, because all seeds have the same difference: {'; '.join(same)}.")
+    if isinstance(results, Results):
+        notes += [
+            f"The runs are of {what}: last digits, and decisions with them, may differ for that reason alone."
+            for what in results.mixed
+        ]
     if isinstance(results, Results) and results.left_out:
         notes.append("Left out, because they cannot be read:")
         notes += [f"- {line}" for line in results.left_out]

@@ -191,10 +191,10 @@ def _with_kernels_of(
     saved: Origin, experiment: Experiment, now: Origin, where: Path
 ) -> tuple[Experiment, Origin]:
     """The experiment with the kernels that a checkpoint was made with, or a word about what differs."""
-    if saved.kernels == TORCH and experiment.kernels == "auto":  # those run everywhere
-        return replace(experiment, kernels="torch"), replace(now, kernels=TORCH)
+    if saved.last_kernels == TORCH and experiment.kernels == "auto":  # those run everywhere
+        experiment, now = replace(experiment, kernels="torch"), replace(now, kernels=TORCH)
     saved.warn_of_other_kernels(now, where)
-    return experiment, now
+    return experiment, now.after(saved)
 
 
 def build(
