@@ -1,8 +1,8 @@
 """The files in which numba keeps compiled kernels; what is damaged there, or of other sources, is removed.
 
-numba checks nothing that it reads back: an index that a power failure has emptied fails every run, code with a
-flipped bit is run, and a process that is killed between index and code can leave an index that names the code
-of other sources. So a list of digests is kept beside the files, from when everything had been compiled.
+numba checks nothing that it reads back: an index that a power failure has emptied fails every run, code with
+a flipped bit is run, and a process that is killed between index and code can leave an index that names the
+code of other sources. So a list of digests is kept beside the files, from when everything had been compiled.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Kept:
             self._done.add(dtype)
             return
         with contextlib.ExitStack() as held:
-            with contextlib.suppress(OSError):  # a folder that nobody may write into: compiled again next time
+            with contextlib.suppress(OSError):  # nobody may write there: compiled again next time
                 held.enter_context(FileLock(self._folder / f"{self._source.stem}.lock"))
             yield
             with contextlib.suppress(OSError):

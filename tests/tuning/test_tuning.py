@@ -135,19 +135,23 @@ def test_a_damaged_journal_is_named(tmp_path, capsys):
     assert f"{journal}: damaged (JSONDecodeError" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("changed", ['"user_attr": ?{"values"', '"param_value_internal"', '"state": ?1,"values"'])
+@pytest.mark.parametrize(
+    "changed", ['"user_attr": ?{"values"', '"param_value_internal"', '"state": ?1,"values"']
+)
 def test_one_changed_digit_in_a_journal_is_seen(tmp_path, capsys, changed):
     words = ["tune", str(write(tmp_path, TUNABLE)), "--trials", "2", "--out", str(tmp_path / "out")]
     assert main(words) == 0
     journal = tmp_path / "out" / "Lin.journal"
     lines = journal.read_text().splitlines(keepends=True)
     place = max(number for number, line in enumerate(lines) if re.search(changed, line))
-    digit = re.search(rf'{changed}:.*?\d\.\d(\d)', lines[place]).start(1)
+    digit = re.search(rf"{changed}:.*?\d\.\d(\d)", lines[place]).start(1)
     other = str((int(lines[place][digit]) + 1) % 10)
     lines[place] = lines[place][:digit] + other + lines[place][digit + 1 :]
     journal.write_text("".join(lines))
     assert main(words) == 2
-    assert f"{journal}: damaged, trial 1 is not what was written" in capsys.readouterr().err.replace("\n", " ")
+    assert f"{journal}: damaged, trial 1 is not what was written" in capsys.readouterr().err.replace(
+        "\n", " "
+    )
 
 
 def test_trials_on_other_data_are_refused(tuning, tmp_path, monkeypatch):
