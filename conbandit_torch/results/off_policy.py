@@ -44,7 +44,8 @@ class LoggedDecisions:
                 raise ValueError(
                     f"{name} must be [n] like reward {np.shape(self.reward)}, got {np.shape(values)}"
                 )
-            if values is not None and name != "user" and not np.isfinite(values).all():
+            numbers = name != "user" or np.issubdtype(np.asarray(values).dtype, np.floating)
+            if values is not None and numbers and not np.isfinite(values).all():
                 raise ValueError(f"{name} holds NaN or infinity")
         if not np.isfinite(self.reward).all():
             raise ValueError("reward holds NaN or infinity")
@@ -77,7 +78,8 @@ class Estimate:
     Attributes:
         name: of the estimator.
         value: the estimate.
-        error: its standard error, over users; NaN where there are fewer than two.
+        error: its standard error, over users; NaN where there are fewer than two, or where they do not differ
+            (no clicks, or one user alone has events that count), so that nothing is known of the spread.
         half: half-width of its 95 % t interval.
     """
 
@@ -128,7 +130,7 @@ def ratio(name: str, above: np.ndarray, below: np.ndarray, user: np.ndarray | No
     if user is not None:
         rest = np.bincount(np.unique(user, return_inverse=True)[1], weights=rest)  # [U]
     users = len(rest)
-    if users < 2:
+    if users < 2 or np.abs(rest).max() <= 1e-12 * np.abs(above).sum():
         return Estimate(name, value, float("nan"), float("nan"))
     error = float(np.sqrt(users / (users - 1) * np.square(rest).sum())) / total
     return Estimate(name, value, error, float(stdtrit(users - 1, 0.975)) * error)

@@ -14,9 +14,11 @@ from conbandit_torch import (
     GeometricDelay,
     HConLinUCB,
     HConUCB,
+    HiddenOnTerms,
     HVarRS,
     LinearSchedule,
     Recorded,
+    RefitSchedule,
     Simulation,
     Synthetic,
     VarMRC,
@@ -112,7 +114,14 @@ def test_every_user_has_one_process():
         assert [user for own in shares for user in range(users)[own]] == list(range(users))
 
 
+def on_key_terms(catalogue, num_users):
+    """ConUCB with hidden features on key-terms, and refits that get rarer."""
+    hidden = HiddenOnTerms(2, refit_every=RefitSchedule(3, growth=0.2))
+    return ConUCB(catalogue, num_users, representation=hidden)
+
+
 POLICIES = {
+    "ConUCB on key-terms": (on_key_terms, {}),
     "ConUCB": (ConUCB, {}),
     "ConThompson": (ConThompson, {}),
     "VarMRC": (VarMRC, {"schedule": LinearSchedule(2, every=4)}),
