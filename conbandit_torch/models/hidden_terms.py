@@ -61,7 +61,7 @@ class HiddenOnTerms(Representation):
     table: Tensor  # [N, D + L] phi of all arms
     units: Tensor  # [K + N, L] g, and below it u
     spread: Tensor  # [N, L, L] S_a
-    squared_error: Tensor  # [] of the log after the last refit, mean; saved, since it is recorded until the next
+    squared_error: Tensor  # [] mean of the log's, after the last refit; recorded until the next
 
     def __init__(
         self,

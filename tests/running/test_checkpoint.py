@@ -46,7 +46,6 @@ from tests.helpers.commands import rows
 from tests.helpers.simulations import StopAt, comparable
 
 
-
 def on_key_terms(catalogue, num_users, **arguments):
     """ConUCB with hidden features on key-terms, and refits that get rarer."""
     hidden = HiddenOnTerms(2, refit_every=RefitSchedule(3, growth=0.2))
