@@ -11,6 +11,7 @@ from torch import Tensor
 
 from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up
 from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.kernels import kernels_for
@@ -97,6 +98,9 @@ class HiddenOnTerms(Representation):
                 "HiddenOnTerms learns features of key-terms, but the catalogue has none; Hidden learns them "
                 "of arms"
             )
+        terms, arms = self.catalogue.num_terms, self.catalogue.num_arms
+        what = f"HiddenOnTerms of {terms:,} key-terms and {arms:,} arms with {self.size:,} hidden features"
+        expect_memory(what, 8 * (2 * (terms + arms) + arms) * self.size**2)  # C, C^-1 and S, in float64
         self.dim = self.catalogue.dim + self.size
         self._start = Stream(seed, "hidden features of key-terms")
         self.register_buffer("units", self._fresh())

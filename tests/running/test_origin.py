@@ -8,12 +8,13 @@ import pytest
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.load import load
+from conbandit_torch.core.seals import sealed, unsealed
 from conbandit_torch.core.version import VERSION
 from conbandit_torch.kernels import TORCH, name_of
 from conbandit_torch.running import origin
 from conbandit_torch.running.checkpoint import list_checkpoints
 from conbandit_torch.running.job import run_job
-from conbandit_torch.running.result import read_result, write_result
+from conbandit_torch.running.result import FORMAT, read_result, write_result
 from tests.helpers.commands import numbers
 from tests.helpers.configs import GOOD, changed, write
 from tests.helpers.simulations import StopAt
@@ -131,16 +132,30 @@ def test_a_report_refuses_runs_of_one_seed_on_other_data(filed, tmp_path, capsys
     assert f"{own}/seed0: was made from other data than {tmp_path}/one/Con/seed0" in said
 
 
-def test_results_of_another_format_are_refused_and_left_alone(tmp_path, capsys):
+@pytest.mark.parametrize("version", [1, FORMAT + 1])
+def test_results_of_another_format_are_refused_and_left_alone(tmp_path, capsys, version):
     config, out = write(tmp_path, GOOD), tmp_path / "out"
     assert main(["run", str(config), "--out", str(out)]) == 0
     path = out / "Lin" / "seed0" / "result.json"
-    for content in ('{"users": 4, "summary": {"policy": "Lin"}, "fingerprint": "x"}',):
-        path.write_text(content)
-        assert main(["run", str(config), "--out", str(out)]) == 2
-        said = capsys.readouterr().err.replace("\n", " ")
-        assert f"{path}: format 1, and this version of conbandit_torch reads format 2" in said
-        assert path.read_text() == content
+    content = '{"users": 4, "summary": {"policy": "Lin"}, "fingerprint": "x"}'  # the first had no checksum
+    if version > 1:
+        content = sealed(unsealed(path.read_text()) | {"format": version})
+    path.write_text(content)
+    assert main(["run", str(config), "--out", str(out)]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"{path}: format {version}, and this version of conbandit_torch reads format {FORMAT}" in said
+    assert path.read_text() == content
+
+
+def test_a_damaged_config_is_not_read_for_what_differs(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["run", str(write(tmp_path, GOOD)), "--out", str(out), "--seeds", "0"]) == 0
+    path = out / "Con" / "seed0" / "config.yaml"
+    path.write_text(path.read_text().replace("users: 4", "users: 7"))
+    other = changed("environment.init_args.users", 5)
+    assert main(["run", str(write(tmp_path, other)), "--out", str(out)]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"{path} is missing or damaged, and the results beside it are of another config" in said
 
 
 def test_another_environment_is_refused_before_anything_runs(tmp_path, capsys):
