@@ -16,14 +16,23 @@ import numpy as np
 import yaml
 
 from conbandit_torch.core.errors import ConfigError, choices
-from conbandit_torch.core.seals import file_digest
-from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
+from conbandit_torch.core.seals import file_digest, is_as_sealed
+from conbandit_torch.running.folder import (
+    CONFIG,
+    EXPERIMENT,
+    HOW,
+    RESULT,
+    SUMMARY,
+    error_files,
+    job_folder,
+    job_folders,
+)
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.objective import REGRET, Objective, objective_of
 from conbandit_torch.running.origin import THEN, Origin, OtherOriginError
 from conbandit_torch.running.plan import without_incidentals
 from conbandit_torch.running.record import COLUMNS, Record
-from conbandit_torch.running.result import JobResult, Replayed, ResultError, read_result
+from conbandit_torch.running.result import Job, JobResult, Replayed, ResultError, read_result
 
 METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
 
@@ -80,12 +89,14 @@ class Results(dict[str, PolicyResults]):
 
     Attributes:
         left_out: one line for every finished job that could not be read: which, and why.
+        unfinished: jobs of the folder's experiment without a result, and which of them failed.
         mixed: what the runs do not have in common though it can change last digits, and how many have which.
     """
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.left_out: list[str] = []
+        self.unfinished: list[str] = []
         self.mixed: list[str] = []
 
 
@@ -135,6 +146,7 @@ def read_results(folder: Path) -> Results:
     _check_one_experiment(every)
     _check_same_data(every)
     results.mixed = _mixed(job.result.origin for job in every)
+    results.unfinished = _unfinished(folder, {job.result.job for job in every})
     order = _order_of_policies(folder / SUMMARY)
     for name in sorted(jobs, key=lambda name: (order.index(name) if name in order else len(order), name)):
         if jobs[name]:
@@ -266,6 +278,21 @@ def _check_same_data(jobs: list[_Job]) -> None:
             raise ConfigError(
                 f"{job.folder}: was made from other data than {model.folder}; they cannot be compared"
             ) from None
+
+
+def _unfinished(folder: Path, finished: set[Job]) -> list[str]:
+    """Jobs of `experiment.yaml` without a result; none where that file is missing, damaged or edited."""
+    try:
+        text = (folder / EXPERIMENT).read_text(encoding="utf-8")
+        plan = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if is_as_sealed(text) else {}
+    except (OSError, UnicodeDecodeError):
+        plan = {}
+    jobs = [(policy, seed) for policy in plan.get("policies", ()) for seed in plan.get("seeds", ())]
+    return [
+        f"{policy} seed {seed}" + (" (failed)" if error_files(job_folder(folder, policy, seed)) else "")
+        for policy, seed in jobs
+        if (policy, seed) not in finished
+    ]
 
 
 def _mixed(origins: Iterable[Origin]) -> list[str]:

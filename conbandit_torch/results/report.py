@@ -17,6 +17,7 @@ from conbandit_torch.results.read import PolicyResults, Results, pick, with_inte
 from conbandit_torch.running.objective import CTR, REGRET, Objective
 
 LEVEL = 0.05
+_MOST_NAMED = 10  # jobs without a result
 
 _ONLY_IN_MARKDOWN = (1, 4)  # columns: seeds, and the difference from the baseline
 
@@ -204,6 +205,10 @@ def _notes(
     ]
     if same:
         notes.append(f"No test, because all seeds have the same difference: {'; '.join(same)}.")
+    if isinstance(results, Results) and results.unfinished:
+        first, rest = results.unfinished[:_MOST_NAMED], len(results.unfinished) - _MOST_NAMED
+        more = f" and {rest:,} more" if rest > 0 else ""
+        notes.append(f"Without a result, and so in no number here: {', '.join(first)}{more}.")
     if isinstance(results, Results):
         notes += [
             f"The runs are of {what}: last digits, and decisions with them, may differ for that reason alone."

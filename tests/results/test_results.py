@@ -325,6 +325,20 @@ def test_unfinished_runs_are_left_out(results):
     assert "different seeds" in compare(own).notes
 
 
+def test_jobs_without_a_result_are_named_since_a_mean_of_the_others_is_another(tmp_path):
+    """A seed that failed with every policy would be left out by all of them, and nobody would know."""
+    config, out = write(tmp_path, GOOD | {"seeds": "0-2"}), tmp_path / "out"
+    assert main(["run", str(config), "--out", str(out)]) == 0
+    assert main(["report", str(out)]) == 0
+    assert "Without a result" not in (out / "report.md").read_text()
+    for policy in ("Lin", "Con"):
+        (out / policy / "seed1" / "result.json").unlink()
+    (out / "Con" / "seed1" / "error.txt").write_text("NumericsError")
+    assert main(["report", str(out)]) == 0
+    said = "Without a result, and so in no number here: Lin seed 1, Con seed 1 (failed)."
+    assert said in (out / "report.md").read_text()
+
+
 def test_an_unknown_baseline_is_named(results, capsys):
     assert main(["report", str(results), "--baseline", "Kon"]) == 2
     assert (
