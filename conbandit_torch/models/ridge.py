@@ -130,6 +130,7 @@ class RidgeRegression(Rows):
 
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
+        self._expect_models(who)
         if centre is None:
             return self.solution[who]
         kernels = kernels_for(centre)
@@ -146,6 +147,7 @@ class RidgeRegression(Rows):
 
     def deviation(self, who: Index, normal: Tensor) -> Tensor:
         """A draw of N(0, M^-1) per model, from standard normal numbers: [B, D] -> [B, D]."""
+        self._expect_models(who)
         # M^-1 = W W^T is the covariance of W z.
         if self.root is None:
             return dot(self._factor(self.inverse, who), normal.double()).to(self.moment)
@@ -161,8 +163,7 @@ class RidgeRegression(Rows):
             weight: [B] the observations' own weights, beside that of the regression; None: 1.
         """
         number = len(ids) if isinstance(ids, Tensor) else len(range(len(self.count))[ids])
-        if isinstance(ids, Tensor) and ids.device.type == "cpu" and number and int(ids.min()) < 0:
-            raise ValueError(f"ids must be models from 0 to {self.num_rows - 1}, got {int(ids.min())}")
+        self._expect_models(ids)
         for name, given, shape in (
             ("features", features, (number, self.dim)),
             ("targets", targets, (number,)),
@@ -330,6 +331,18 @@ class RidgeRegression(Rows):
                 f"{float(gain[row]):.3g}: numbers are too large for {gain.dtype}, or M is not positive "
                 "definite any more; scale the features, raise the ridge, or use precision 64-true"
             )
+
+    def _expect_models(self, who: Index) -> None:
+        """Refuse models that are not there: torch would take -1 for the last, compiled loops any memory."""
+        if isinstance(who, slice):
+            least, most = who.start or 0, (who.stop or 1) - 1
+        elif who.device.type != "cpu" or not len(who):  # on a GPU looking would wait for the device
+            return
+        else:
+            least, most = map(int, who.aminmax())
+        if least < 0 or most >= self.num_rows:
+            wrong = least if least < 0 else most
+            raise ValueError(f"ids must be models from 0 to {self.num_rows - 1}, got {wrong}")
 
     def _ids(self, who: Index) -> Tensor:
         """[B] the models' ids."""
