@@ -10,7 +10,7 @@ from torch import Tensor
 
 from conbandit_torch.core.blocks import add_at, as_table
 from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.core.checks import expect_rows
+from conbandit_torch.core.checks import expect_positions
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Arms, Question
@@ -146,7 +146,7 @@ class Simulated(Environment):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
-        expect_rows("arm", arm, len(context))
+        expect_positions(arm, len(context), context.arms.shape[1])
         mean, regret = self._mean_and_regret(context, arm)
         reward = self._respond(mean, self.arm_noise(context.users, self.clock(context)))
         add_at(self.rounds, context.who, 1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.blocks import add_at, rows_per_block
-from conbandit_torch.core.checks import expect_rows
+from conbandit_torch.core.checks import expect_positions
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
@@ -185,7 +185,7 @@ class Replay(Simulated):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """The logged clicks of the rows whose arm was the served one; every event here is over."""
-        expect_rows("arm", arm, len(context))
+        expect_positions(arm, len(context), context.arms.shape[1])
         event = self._first[context.who] + self.rounds[context.who]  # [B]
         shown = context.arms.gather(1, arm[:, None]).squeeze(1)
         add_at(self.rounds, context.who, 1)
