@@ -110,6 +110,14 @@ def test_results_of_another_config_are_never_overwritten(tmp_path, capsys):
     message = capsys.readouterr().err.replace("\n", "")
     assert "holds results of another config" in message
     assert "policies.Con.init_args.mix: 0.3 there, 0.9 now" in message
+    for key, there, now in (
+        ("rounds", "12", "13"),
+        ("log_every", "10", "5"),
+        ("precision", "'32-true'", "'64-true'"),
+        ("bad_feedback", "'stop'", "'skip'"),
+    ):
+        assert main(["run", config, "--out", str(out), f"--{key}", now.strip("'")]) == 2
+        assert f"differs in {key}: {there} there, {now} now" in capsys.readouterr().err.replace("\n", "")
     assert (out / "summary.csv").read_text() == before
 
 
