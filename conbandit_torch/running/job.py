@@ -16,10 +16,10 @@ from conbandit_torch.callbacks.checkpoints import Checkpoint
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.callbacks.tensorboard import TensorBoard
 from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
-from conbandit_torch.core.digests import data_digest, fingerprint
+from conbandit_torch.core.digests import data_digest, fingerprint, gather_digests
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
-from conbandit_torch.core.seals import file_digest, sealed_text
+from conbandit_torch.core.seals import file_digest, sealed_text, text_digest
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import TORCH, name_of, using
 from conbandit_torch.loop import Simulation
@@ -36,7 +36,7 @@ from conbandit_torch.running.folder import (
 )
 from conbandit_torch.running.metrics import WINDOW
 from conbandit_torch.running.objective import objective_of
-from conbandit_torch.running.origin import Origin, package_version
+from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
 from conbandit_torch.running.plan import Experiment
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import (
@@ -118,6 +118,7 @@ def _play(
     saved = latest_checkpoint(checkpoints, processes, origin)
     if saved is not None:
         experiment, origin = _with_kernels_of(saved.origin, experiment, origin, checkpoints)
+    refuse_unlike_processes(origin, processes)
     loggers = (
         _loggers(experiment, folder, job, origin, resuming=saved is not None) if processes.is_first else ()
     )
@@ -179,6 +180,18 @@ def origin_of(experiment: Experiment, job: Job, environment: Environment) -> Ori
         config=experiment.digest(*job),
         shared=experiment.shared_digest,
     )
+
+
+def refuse_unlike_processes(origin: Origin, processes: Processes) -> None:
+    """Refuse processes of one run, perhaps on several machines, that would not work on the same.
+
+    What users share would drift apart, and each process would take its own for everybody's.
+    """
+    if processes.size > 1 and len(set(gather_digests(text_digest(repr(origin)), processes))) > 1:
+        raise OtherOriginError(
+            f"process {processes.rank} has conbandit_torch {origin.version}, kernels {origin.kernels} and "
+            f"data {origin.data[:12]}, and another process has something else: all must have the same"
+        )
 
 
 def kernels_of(experiment: Experiment) -> str:
