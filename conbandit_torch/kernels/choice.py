@@ -93,10 +93,11 @@ def _compiled() -> KernelModule | None:
     return compiled
 
 
-def _without(problem: str) -> None:
+def _without(problem: str) -> KernelModule | None:
     global _problem
     _problem = problem
     _log.warning("%s: everything runs on torch alone, several times slower", problem)
+    return None
 
 
 def _after_fork() -> None:
