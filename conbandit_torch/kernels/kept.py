@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from llvmlite.binding import get_host_cpu_name  # type: ignore[import-untyped]
 
 from conbandit_torch.core.files import write_atomically
 from conbandit_torch.core.seals import file_digest, sealed, text_digest, unsealed
+
+_PYTHON = f".py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +71,7 @@ class Kept:
                 held.enter_context(FileLock(self._folder / f"{self._source.stem}.lock"))
             yield
             with contextlib.suppress(OSError):
-                digests = {path.name: file_digest(path) for path in self._files(".nbc")}
+                digests = {path.name: file_digest(path) for path in self._files(".*.nbc")}
                 write_atomically(self._list(dtype), sealed(digests))
         self._done.add(dtype)
 
@@ -82,16 +85,17 @@ class Kept:
         lists = [path for path in map(self._list, (torch.float32, torch.float64)) if path.exists()]
         if not all(self._is_as_listed(path) for path in lists):
             _log.warning("%s: compiled kernels are damaged; they are compiled again", self._folder)
-            self._remove([*lists, *self._files(".nbi"), *self._files(".nbc")])
+            self._remove([*lists, *self._files(".nbi"), *self._files(".*.nbc")])
 
     def _files(self, ending: str) -> list[Path]:
+        """Those of this Python: another one beside it keeps its own there, of its own numba."""
         assert self._folder is not None
-        return sorted(self._folder.glob(f"{self._source.stem}.*{ending}"))
+        return sorted(self._folder.glob(f"{self._source.stem}.*{_PYTHON}{ending}"))
 
     def _list(self, dtype: torch.dtype) -> Path:
         """Digests of all kernels, from this source, for this processor."""
         assert self._folder is not None
-        about = f"{numba.__version__} {get_host_cpu_name()} {self._stamp} {dtype}"
+        about = f"{_PYTHON} {numba.__version__} {get_host_cpu_name()} {self._stamp} {dtype}"
         return self._folder / f"compiled-{text_digest(about)[:16]}"
 
     def _is_of_present_source(self, index: Path) -> bool:

@@ -85,6 +85,14 @@ def test_code_of_other_sources_is_removed_so_that_no_index_can_name_it(tiny):
     assert call() == (101, False)
 
 
+def test_what_another_python_keeps_there_is_left_alone(tiny):
+    source, call = tiny
+    for path in list((source.parent / "__pycache__").glob("tiny.*.nb?")):
+        path.with_name(path.name.replace(kept._PYTHON, ".py399")).write_bytes(b"of another numba")
+    assert call() == (2, True)
+    assert len(list((source.parent / "__pycache__").glob("tiny.*.py399.*"))) == 2
+
+
 def test_numba_without_any_folder_to_write_into_compiles_in_every_process(monkeypatch, caplog):
     def nowhere(**_):
         raise RuntimeError("cannot cache function: no locator available")
