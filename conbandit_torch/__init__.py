@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
+    from conbandit_torch.datasets.events import LoggedEvents
     from conbandit_torch.datasets.prepare import prepare
     from conbandit_torch.datasets.readers.lastfm import LastFM
     from conbandit_torch.datasets.readers.mind import MIND
@@ -139,6 +140,7 @@ __all__ = [
     "LinearBandit",
     "LinearSchedule",
     "LogSchedule",
+    "LoggedEvents",
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "MovieLens",

@@ -88,6 +88,7 @@ _NAMES_OF = {
         "Prepared",
         "Reader",
     ),
+    "conbandit_torch.datasets.events": ("LoggedEvents",),
     "conbandit_torch.datasets.prepare": ("prepare",),
     "conbandit_torch.datasets.readers.lastfm": ("LastFM",),
     "conbandit_torch.datasets.readers.mind": ("MIND",),

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.datasets.events import LoggedEvents
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -49,6 +50,7 @@ class Dataset:
         counts: what was read and what was dropped, with the reason, in reading order; for people.
         feedback_columns: how many side features, the last ones, sum up feedback: a mean rating, a number of
             plays.
+        events: what was on offer and served, where the source says; `ReplayEvents` plays it.
     """
 
     users: np.ndarray
@@ -61,6 +63,7 @@ class Dataset:
     feedback: Interactions
     counts: dict[str, int] = field(default_factory=dict)
     feedback_columns: int = 0
+    events: LoggedEvents | None = None
 
 
 class Reader(ABC):
@@ -102,6 +105,7 @@ class Prepared:
         user_names: U names.
         item_names: N names.
         term_names: K names.
+        events: what was on offer and served, where the source says; `ReplayEvents` plays it.
     """
 
     features: Tensor
@@ -114,6 +118,7 @@ class Prepared:
     user_names: list[str]
     item_names: list[str]
     term_names: list[str]
+    events: LoggedEvents | None = None
 
     def __post_init__(self) -> None:
         sizes = {"users": len(self.user_names), "items": len(self.item_names)}
@@ -129,6 +134,11 @@ class Prepared:
                     f"{name} must be from 0 to {sizes[name] - 1}, as there are {sizes[name]} names, got "
                     f"{int(ids.min())} to {int(ids.max())}"
                 )
+
+        if self.events is not None:
+            for name, ids in {"users": self.events.users, "items": self.events.candidates}.items():
+                if int(ids.max()) >= sizes[name]:
+                    raise ValueError(f"events name {name} up to {int(ids.max())}, of {sizes[name]}")
 
     def catalogue(self) -> Catalogue:
         """The items as arms, with their key-terms."""
