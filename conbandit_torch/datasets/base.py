@@ -105,6 +105,7 @@ class Prepared:
         user_names: U names.
         item_names: N names.
         term_names: K names.
+        feature_names: D names of the features; empty: they are numbered.
         events: what was on offer and served, where the source says; `ReplayEvents` plays it.
     """
 
@@ -118,6 +119,7 @@ class Prepared:
     user_names: list[str]
     item_names: list[str]
     term_names: list[str]
+    feature_names: list[str] = field(default_factory=list)
     events: LoggedEvents | None = None
 
     def __post_init__(self) -> None:
@@ -145,4 +147,10 @@ class Prepared:
         weights = torch.ones(self.item_terms.shape[1], dtype=torch.float64)
         shape = (len(self.features), len(self.term_names))
         graph = torch.sparse_coo_tensor(self.item_terms, weights, shape, check_invariants=False)
-        return Catalogue(self.features, graph, arm_names=self.item_names, term_names=self.term_names)
+        return Catalogue(
+            self.features,
+            graph,
+            arm_names=self.item_names,
+            term_names=self.term_names,
+            feature_names=self.feature_names or None,
+        )

@@ -66,10 +66,13 @@ class Replay(Simulated):
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
         answers: "linear", or "binary" for answers of 0 and 1.
         noise: standard deviation of linear answers' noise.
-        hidden: how many of the features, drawn at random, policies do not see; answers know them.
+        hidden: how many of the features, drawn at random, policies do not see, or the names of which;
+            answers know them.
+        hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
+        balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
         cache: folder of what was prepared before; None: the usual one (see `prepare`).
         data_seed: seed of what `prepare` draws.
-        seed: seed of everything else (candidates, noise, which features are hidden).
+        seed: seed of everything else (candidates, noise).
 
     Attributes:
         user_names: U names.
@@ -99,7 +102,9 @@ class Replay(Simulated):
         fit_share: float = 0.3,
         answers: FeedbackKind = "linear",
         noise: float = 0.1,
-        hidden: int = 0,
+        hidden: int | list[str] = 0,
+        hidden_seed: int | None = None,
+        balance_hidden: bool = False,
         cache: str | Path | None = None,
         data_seed: int = 0,
         seed: int = 0,
@@ -118,7 +123,8 @@ class Replay(Simulated):
         past, rest = past_and_rest(prepared, fit_share)
         rest, kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
         theta = fit(prepared.features, past.of(kept), ridge)
-        super().__init__(prepared.catalogue(), theta, answers, hidden, hidden_seed=seed)
+        split = seed if hidden_seed is None else hidden_seed
+        super().__init__(prepared.catalogue(), theta, answers, hidden, split, balance_hidden)
         own = rest.still_to_come(len(prepared.features))
         events = torch.bincount(rest.owner[own.left >= pool], minlength=len(kept))
         for name, value in {
