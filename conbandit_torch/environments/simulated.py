@@ -48,7 +48,6 @@ class Simulated(Environment):
 
     Attributes:
         hidden: how many features policies do not see.
-        hidden_features: which, and their share of `|x|^2`; None: nothing is hidden.
     """
 
     theta: Tensor  # [U, D]

@@ -94,6 +94,7 @@ class GeneratedLog(Replay):
             hidden=hidden,
             hidden_seed=hidden_seed,
             balance_hidden=balance_hidden,
+            served_at_random=True,
             seed=seed,
         )
         self.register_buffer("truth", log.theta[self.source_users], persistent=False)
