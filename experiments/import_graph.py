@@ -28,7 +28,7 @@ Graph = dict[str, set[str]]
 # storeys: what a run is made of, and, above the loop and the configs, what runs the jobs.
 PARTS_OF_A_RUN = [
     *("metrics", "folder", "origin", "processes", "plan", "checkpoint"),
-    *("result", "signals", "workers", "objective", "record"),
+    *("result", "signals", "workers", "objective", "record", "user_sums"),
 ]
 STOREYS = [
     ["core"],

@@ -33,6 +33,7 @@ STOREYS = [
             "workers",
             "objective",
             "record",
+            "user_sums",
         ]
     ],
     ["callbacks"],

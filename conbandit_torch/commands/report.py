@@ -16,6 +16,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     path = options.folder / REPORT
     path.write_text(report.markdown(), encoding="utf-8")
     output = Terminal()
-    output.print(report.table())
+    for table in report.tables():
+        output.print(table)
     output.print(f"{report.order}\n\n{report.notes}\nReport: {path}", soft_wrap=True)
     return 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
 from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.questions import Answer, Question
+from conbandit_torch.core.serving import Serving
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,6 @@ class Outcome:
     feedback: list[Feedback]
     regret: Tensor | None
     weighted: Weighted | None = None
-
-
-Serving = Literal["unknown", "uniform", "skewed"]
-"""How a log's items were chosen: nobody knows; each candidate was as likely; or with known propensities."""
 
 
 class Logged(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 
 from conbandit_torch.core.files import write_atomically
 from conbandit_torch.core.seals import file_digest, sealed, unsealed
+from conbandit_torch.core.serving import Serving
 from conbandit_torch.running.folder import METRICS, RESULT, USERS
 from conbandit_torch.running.origin import Origin
 from conbandit_torch.running.record import COLUMNS, Record
@@ -41,7 +42,7 @@ class Replayed:
     click_rate: float
     window: int
     ctr: list[float]
-    serving: str = "unknown"
+    serving: Serving = "unknown"
     log: str = ""
     users: str = ""
 

@@ -8,7 +8,6 @@ from conbandit_torch.results.off_policy import (
     advise,
     doubly_robust,
     ips,
-    ratio,
     self_normalised,
 )
 
@@ -62,9 +61,9 @@ def test_errors_are_over_users_not_over_events():
     """Every event four times, as one user's: four times the events tell nothing new."""
     log, *_ = generated(500, uniform=True)
     alone = np.arange(500)
-    once = ratio("", log.reward, np.ones(500), alone)
-    copied = ratio("", np.tile(log.reward, 4), np.ones(2000), np.tile(alone, 4))
-    as_if_independent = ratio("", np.tile(log.reward, 4), np.ones(2000))
+    once = ips(LoggedDecisions(log.reward, log.propensity, log.propensity, alone))
+    four = (np.tile(log.reward, 4), np.tile(log.propensity, 4), np.tile(log.propensity, 4))
+    copied, as_if_independent = ips(LoggedDecisions(*four, np.tile(alone, 4))), ips(LoggedDecisions(*four))
     assert copied.error == pytest.approx(once.error, rel=1e-12)
     assert as_if_independent.error == pytest.approx(once.error / 2, rel=1e-2)
 

@@ -11,7 +11,7 @@ from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.core.rounds import Serving
+from conbandit_torch.core.serving import Serving
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.simulated import FeedbackKind, Simulated
 
