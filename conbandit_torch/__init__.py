@@ -73,7 +73,9 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
+    from conbandit_torch.environments.replay.events import ReplayEvents
     from conbandit_torch.environments.replay.generated import GeneratedLog
+    from conbandit_torch.environments.replay.generated_events import GeneratedEvents
     from conbandit_torch.environments.replay.protocol import Replay
     from conbandit_torch.environments.synthetic import Synthetic
     from conbandit_torch.loop import Simulation, play_round
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     from conbandit_torch.models.refits import RefitSchedule
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
+    from conbandit_torch.results.off_policy import LoggedDecisions, off_policy
 
 __version__ = VERSION
 
@@ -117,6 +120,7 @@ __all__ = [
     "EpsilonGreedy",
     "Feedback",
     "FixedDelay",
+    "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
     "Greedy",
@@ -140,6 +144,7 @@ __all__ = [
     "LinearBandit",
     "LinearSchedule",
     "LogSchedule",
+    "LoggedDecisions",
     "LoggedEvents",
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
@@ -161,6 +166,7 @@ __all__ = [
     "Refit",
     "RefitSchedule",
     "Replay",
+    "ReplayEvents",
     "Representation",
     "RidgeRegression",
     "Round",
@@ -178,6 +184,7 @@ __all__ = [
     "WhileUncertain",
     "Yelp",
     "__version__",
+    "off_policy",
     "play_round",
     "prepare",
     "regret_bound",

@@ -103,7 +103,9 @@ _NAMES_OF = {
     ),
     "conbandit_torch.environments.ratings": ("Ratings",),
     "conbandit_torch.environments.recorded": ("Recorded",),
+    "conbandit_torch.environments.replay.events": ("ReplayEvents",),
     "conbandit_torch.environments.replay.generated": ("GeneratedLog",),
+    "conbandit_torch.environments.replay.generated_events": ("GeneratedEvents",),
     "conbandit_torch.environments.replay.protocol": ("Replay",),
     "conbandit_torch.environments.synthetic": ("Synthetic",),
     "conbandit_torch.loop": (
@@ -128,6 +130,10 @@ _NAMES_OF = {
         "Representation",
     ),
     "conbandit_torch.models.ridge": ("RidgeRegression",),
+    "conbandit_torch.results.off_policy": (
+        "LoggedDecisions",
+        "off_policy",
+    ),
 }
 PUBLIC = {name: module for module, names in _NAMES_OF.items() for name in names}
 """The module of every public name."""

@@ -90,6 +90,10 @@ class LoggedEvents:
             raise ValueError("events must be ascending")
         if not torch.equal(self.events.unique(), torch.arange(len(self.users))):
             raise ValueError(f"events must name each of the {len(self.users)} events at least once")
+        pairs = (self.events * self._base + self.items).sort().values
+        if bool((pairs[1:] == pairs[:-1]).any()):
+            again = int(pairs[1:][pairs[1:] == pairs[:-1]][0])
+            raise ValueError(f"event {again // self._base} served item {again % self._base} more than once")
         served = self.offers[self.events] * self._base + self.items
         foreign = ~torch.isin(served, self._keys()) | (self.items < 0) | (self.items >= self._base)
         if bool(foreign.any()):

@@ -36,6 +36,7 @@ def test_a_set_that_occurs_again_is_kept_once():
         ("users", torch.tensor([0.0, 1.0, 0.0]), "users must be int64"),
         ("items", torch.tensor([1, 0, 1, 2]), "event 0 served item 1, which is none of its candidates"),
         ("items", torch.tensor([2, 0, 1, 9]), "event 2 served item 9, which is none of its candidates"),
+        ("items", torch.tensor([2, 0, 2, 2]), "event 2 served item 2 more than once"),
         ("events", torch.tensor([0, 2, 1, 2]), "events must be ascending"),
         ("events", torch.tensor([0, 0, 2, 2]), "each of the 3 events at least once"),
         ("clicks", torch.tensor([1.0, 0.5, 0.0, 1.0]), "clicks must be 0 or 1"),
