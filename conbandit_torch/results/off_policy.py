@@ -16,6 +16,14 @@ from conbandit_torch.running.user_sums import UserSums
 
 FEW = 100  # an effective sample, or clicks of one, below which an estimate tells next to nothing
 
+ESTIMATORS = {
+    "replay": ("clicks", "counted"),
+    "IPS": ("earned", "events"),
+    "self-normalised IPS": ("earned", "weight"),
+    "doubly robust": ("robust", "events"),
+}
+"""Which sums of `UserSums` each estimate of a replayed log divides."""
+
 
 @dataclass(frozen=True)
 class LoggedDecisions:
@@ -153,14 +161,8 @@ def off_policy_of_replay(sums: list[UserSums], serving: Serving, *, same_users: 
         same_users: whether all seeds replayed the same log.
     """
     table = {name: np.stack([getattr(one, name) for one in sums]) for name in vars(sums[0])}  # [S, U] each
-    over = {"replay": ("clicks", "counted")}
     weighted = bool(table["weight"].any())
-    if weighted:
-        over |= {
-            "IPS": ("earned", "events"),
-            "self-normalised IPS": ("earned", "weight"),
-            "doubly robust": ("robust", "events"),
-        }
+    over = ESTIMATORS if weighted else {"replay": ESTIMATORS["replay"]}
     ratios = {
         name: Ratio.of(table[above], table[below], same_users=same_users)
         for name, (above, below) in over.items()

@@ -112,9 +112,7 @@ class ReplayEvents(PlayedLog):
         else:
             context = _standardised(log.context.to(prepared.features))
         if hidden and context.shape[1]:
-            raise ValueError(
-                "features cannot be hidden where events have a context: use_context=False"
-            )
+            raise ValueError("features cannot be hidden where events have a context: use_context=False")
         number, past, kept = _past_and_rest(log, len(prepared.user_names), fit_share, users)
         features = _with_context(prepared.features[log.items], context[log.events])  # [S, D']
         own = past[log.events].nonzero().squeeze(1)
