@@ -87,9 +87,9 @@ def off_policy_lines(
             continue
         sums = [own.clicks.users[row] for row in own.rows_of(seeds or own.seeds)]
         found = off_policy_of_replay(sums, own.clicks.serving, same_users=own.clicks.same_log)
-        if len(found.estimates) > 1:
-            lines = lines or [["policy", *(one.name for one in found.estimates), "effective sample"]]
-            estimates = ["-" if np.isnan(one.value) else str(one) for one in found.estimates]
+        if besides := found.estimates[1:]:  # the first is replay's, which has a table of its own
+            lines = lines or [["policy", *(one.name for one in besides), "effective sample"]]
+            estimates = ["-" if np.isnan(one.value) else str(one) for one in besides]
             lines.append([name, *estimates, f"{found.effective_sample:,.0f}"])
         for sentence in found.advice:
             advice.setdefault(sentence, []).append(name)

@@ -45,11 +45,8 @@ class Report:
     notes: str
     off_policy: list[list[str]] = field(default_factory=list)
 
-    def tables(self) -> list[Table]:
+    def table(self) -> Table:
         """For the terminal: what fits into 80 columns."""
-        return [self._first_table(), *([_plain_table(self.off_policy)] if self.off_policy else [])]
-
-    def _first_table(self) -> Table:
         table = Table()
         shown = [number for number in range(len(self.headings)) if number not in _ONLY_IN_MARKDOWN]
         for number in shown:
@@ -59,6 +56,18 @@ class Report:
             table.add_column(words, justify="right" if number else "left", no_wrap=whole, overflow="fold")
         for line in self.lines:
             table.add_row(*(line[number] for number in shown))
+        return table
+
+    def off_policy_table(self) -> Table:
+        """The off-policy estimates, for the terminal."""
+        table = Table()
+        for number, heading in enumerate(self.off_policy[0]):
+            words = heading.replace(" ", "\n", 1)
+            table.add_column(
+                words, justify="right" if number else "left", no_wrap=number > 0, overflow="fold"
+            )
+        for line in self.off_policy[1:]:
+            table.add_row(*line)
         return table
 
     def markdown(self) -> str:
@@ -71,15 +80,6 @@ class Report:
 def _markdown(lines: list[list[str]]) -> list[str]:
     rule = ["---", *["---:"] * (len(lines[0]) - 1)]
     return [f"| {' | '.join(cells)} |" for cells in (lines[0], rule, *lines[1:])]
-
-
-def _plain_table(lines: list[list[str]]) -> Table:
-    table = Table()
-    for number, heading in enumerate(lines[0]):
-        table.add_column(heading.replace(" ", "\n", 1), justify="right" if number else "left", no_wrap=True)
-    for line in lines[1:]:
-        table.add_row(*line)
-    return table
 
 
 def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> Report:
