@@ -26,6 +26,11 @@ class UserIntervals:
         self._same_log = all(own.clicks is None or own.clicks.same_log for own in results.values())
         self._over_users: dict[bool, list[str]] = {True: [], False: []}  # whose interval is over what
 
+    @property
+    def known(self) -> bool:
+        """Whether there are sums per user, of a replayed log."""
+        return bool(self._ratios)
+
     def _ratio(self, name: str, baseline: str | None) -> Ratio | None:
         if name not in self._ratios or (baseline is not None and baseline not in self._ratios):
             return None
@@ -55,7 +60,7 @@ class UserIntervals:
         """Which intervals were used, and why."""
         if not self._replays:
             return []
-        if not self._ratios:
+        if not self.known:
             return [
                 "Intervals are over seeds alone, for want of sums per user: they cover other draws of "
                 "candidates, and not another log of the same kind."

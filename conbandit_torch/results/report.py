@@ -15,7 +15,7 @@ import numpy as np
 from rich.table import Table
 
 from conbandit_torch.results.logs import UserIntervals, hidden_notes, off_policy_lines
-from conbandit_torch.results.read import PolicyResults, Results, pick, with_interval
+from conbandit_torch.results.read import PolicyResults, Results, pick
 from conbandit_torch.running.objective import CTR, REGRET, Objective
 
 LEVEL = 0.05
@@ -128,7 +128,8 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
     headings += [_BESIDES[objective][0], "asked", _EFFORT[objective][0]]
     order = _order(ranked, p_values, finals, objective)
     table, advice = off_policy_lines(results, ranked, seeds)
-    notes = [_notes(results, finals, seeds, objective), *clicks.notes(), *advice, *hidden_notes(results)]
+    told = _notes(results, finals, seeds, objective, over_users=clicks.known)
+    notes = [told, *clicks.notes(), *advice, *hidden_notes(results)]
     return Report(headings, lines, order, "\n".join(notes), table)
 
 
@@ -144,7 +145,7 @@ def _of_random(own: PolicyResults, seeds: list[int]) -> str:
     """The click-through rate relative to the log's own."""
     if own.clicks is None:
         return "-"
-    return with_interval(own.final("ctr", seeds) / own.clicks.logged[own.rows_of(seeds)])
+    return _mean(own.final("ctr", seeds) / own.clicks.logged[own.rows_of(seeds)], ".2f")
 
 
 def _time(own: PolicyResults, seeds: list[int]) -> str:
@@ -205,11 +206,17 @@ def _order(
 
 
 def _notes(
-    results: dict[str, PolicyResults], finals: dict[str, np.ndarray], seeds: list[int], objective: Objective
+    results: dict[str, PolicyResults],
+    finals: dict[str, np.ndarray],
+    seeds: list[int],
+    objective: Objective,
+    *,
+    over_users: bool,
 ) -> str:
+    tests = "t tests over seeds and over users" if over_users else "t test over seeds"
     notes = [
-        f"`{objective.beats}`: the {objective.name}s differ (paired t test over seeds, Holm-corrected over "
-        f"all pairs, p < {LEVEL}); `~`: these seeds do not separate the two.",
+        f"`{objective.beats}`: the {objective.name}s differ (paired {tests}, Holm-corrected over all pairs, "
+        f"p < {LEVEL}); `~`: these seeds do not separate the two.",
         f"{objective.meaning}, with its 95 % t interval. p: against the baseline, corrected too.",
     ]
     if not seeds:
@@ -219,7 +226,7 @@ def _notes(
     elif any(len(own.seeds) > len(seeds) for own in results.values()):
         used = ", ".join(map(str, seeds))
         notes.append(f"The policies have different seeds; all numbers are of those that all have: {used}.")
-    if len(seeds) == 1:
+    if len(seeds) == 1 and not over_users:
         notes.append("Only one seed, hence no interval and no test.")
     copies = [name for name, own in results.items() if _are_copies(own)]
     if copies:
