@@ -7,11 +7,14 @@ import pytest
 import torch
 
 from conbandit_torch import ConUCB, GeneratedEvents, LinUCB, LogSchedule, Random, ReplayEvents, Simulation
+from conbandit_torch.callbacks.base import StoppedError
+from conbandit_torch.core.digests import fingerprint
 from conbandit_torch.datasets.base import Prepared
 from conbandit_torch.datasets.events import LoggedEvents, as_sets
 from conbandit_torch.environments.replay.generated import generate_log
 from conbandit_torch.running.user_sums import USER_COLUMNS
 from experiments import replay as experiment
+from tests.helpers.simulations import StopAt, comparable
 from tests.reference import events as reference
 from tests.reference import linear
 
@@ -138,6 +141,24 @@ def test_how_items_were_served_is_told_from_the_propensities():
     assert GeneratedEvents(**sizes, skew=2.0).serving == "skewed"
     data = ragged()
     assert ReplayEvents(replace(data, events=replace(data.events, propensities=None))).serving == "unknown"
+
+
+def test_a_replay_of_events_resumes_exactly():
+    def simulation(*callbacks):
+        world = ReplayEvents(ragged(), fit_share=0.25)
+        policy = ConUCB(world.catalogue, world.num_users, schedule=LogSchedule(2))
+        return Simulation(policy, world, rounds=world.length, callbacks=callbacks)
+
+    whole, stopped, resumed = simulation(), simulation(StopAt(23)), simulation()
+    whole.run()
+    with pytest.raises(StoppedError):
+        stopped.run()
+    resumed.restore(stopped.state())
+    resumed.run()
+    assert comparable(resumed.records) == comparable(whole.records)
+    for part in ("policy", "environment", "metrics"):
+        ours, theirs = (getattr(one, part).state_dict() for one in (resumed, whole))
+        assert fingerprint(ours) == fingerprint(theirs)
 
 
 @pytest.mark.parametrize(
