@@ -77,7 +77,8 @@ class Ratio:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of the error."""
-        return self.influence.size - self.influence.size // max(self.influence.shape[-1], 1)
+        seeds, users = np.atleast_2d(self.influence).shape
+        return int(seeds * (users - 1))
 
     @property
     def half(self) -> float:

@@ -114,22 +114,17 @@ class ReplayEvents(PlayedLog):
         if hidden and context.shape[1]:
             raise ValueError("features cannot be hidden where events have a context: use_context=False")
         number, past, kept = _past_and_rest(log, len(prepared.user_names), fit_share, users)
-        features = _with_context(prepared.features[log.items], context[log.events])  # [S, D']
-        own = past[log.events].nonzero().squeeze(1)
-        place = torch.full((len(prepared.user_names),), -1)
+        place = torch.full((len(prepared.user_names),), -1)  # where each user stands here; -1: left out
         place[kept] = torch.arange(len(kept))
-        own = own[place[log.users[log.events[own]]] >= 0]
-        theta = fit_preferences(
-            place[log.users[log.events[own]]], own, log.clicks[own].to(features), features, len(kept), ridge
-        )
+        owner = place[log.users]  # [E]
+        theta = _fit(log, owner, past & (owner >= 0), prepared.features, context, len(kept), ridge)
         split = seed if hidden_seed is None else hidden_seed
         catalogue = _in_mean_context(prepared.catalogue(), context.shape[1])
         super().__init__(catalogue, theta, answers, noise, hidden, split, balance_hidden, seed)
-        played = ((place[log.users] >= 0) & ~past).nonzero().squeeze(1)
+        played = ((owner >= 0) & ~past).nonzero().squeeze(1)
         sizes = log.sizes[log.offers]
-        order = _by(sizes[played], number[played])  # stable: users of a round in the order of the log
-        played = played[order]
-        self._register(log, played, place[log.users[played]], number[played], context[played])
+        played = played[_by(sizes[played], number[played])]  # round by round
+        self._register(log, played, owner[played], number[played], context[played])
         rounds = torch.stack((number[played], sizes[played])).unique_consecutive(dim=1, return_counts=True)[1]
         self._starts = [0, *rounds.cumsum(0).tolist()]  # where each round's events start
         self.length: int = len(rounds)
@@ -285,6 +280,22 @@ def _past_and_rest(
         raise ValueError(f"users must be from 1 to the {len(enough)} with events to replay, got {users}")
     kept = enough[rest[enough].argsort(descending=True, stable=True)][:users]
     return number - fitted[log.users], number < fitted[log.users], kept
+
+
+def _fit(
+    log: LoggedEvents,
+    owner: Tensor,
+    past: Tensor,
+    features: Tensor,
+    context: Tensor,
+    num_users: int,
+    ridge: float,
+) -> Tensor:
+    """[U, D (1 + F)] the preferences that what was served in past events speaks of."""
+    own = past[log.events].nonzero().squeeze(1)  # servings
+    rows = _with_context(features[log.items[own]], context[log.events[own]])
+    users, clicks = owner[log.events[own]], log.clicks[own].to(rows)
+    return fit_preferences(users, torch.arange(len(own)), clicks, rows, num_users, ridge)
 
 
 def _by(minor: Tensor, major: Tensor) -> Tensor:
