@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from conbandit_torch import Arms, HLinUCB, Simulation, Stream
 from conbandit_torch.core.blocks import look_up
 from conbandit_torch.kernels import Chain, Regressions, all_threads, kernels_for, name_of, reference, using
-from conbandit_torch.models.ridge import NumericsError, RidgeRegression
+from conbandit_torch.models.inverses import NumericsError
+from conbandit_torch.models.ridge import RidgeRegression
 from tests.conftest import EXACT, small_world
 
 compiled = pytest.importorskip("conbandit_torch.kernels.compiled", reason="numba is not installed")
