@@ -84,7 +84,7 @@ class Inverses(Rows):
         M is summed in the state's precision, and sums of thousands of like terms lose what is small beside
         them, the ridge above all; a user who is shown the same few arms for ever makes such sums. Where that
         error could exceed a part in 100,000 of M's smallest eigenvalue, the inverse, which the rank-one steps
-        keep to about `eps` a step, is the one to believe.
+        keep to about `eps` per step, is the one to believe.
         """
         diagonals = (m.diagonal(dim1=1, dim2=2)[who].amax(1) for m in (self.gram, self.inverse))
         error = torch.finfo(self.gram.dtype).eps * math.prod(diagonals) * self.count[who].sqrt()

@@ -25,7 +25,7 @@ Check = Callable[..., None]
 """check(make, **arguments): returns if the promise is kept."""
 
 Decisions = list[tuple[list[int], list[tuple[list[int], list[list[int]]]], list[int]]]
-"""A round each: users, questions (users asked, what they were asked), arms shown."""
+"""Per round: users, questions (users asked, what they were asked), arms shown."""
 
 
 class ContractError(AssertionError):

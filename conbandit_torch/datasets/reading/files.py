@@ -186,7 +186,7 @@ def read_whole(
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(Line number, object) of a file with one JSON object a line; gzipped or not."""
+    """(Line number, object) of a file with one JSON object per line; gzipped or not."""
     number = 0
     try:
         with opened(path) as (raw, advance), io.TextIOWrapper(raw, UTF8[0], newline="\n") as text:
