@@ -128,7 +128,7 @@ class Prepared:
         for name, ids in events.items():
             if ids.shape != self.users.shape:
                 raise ValueError(
-                    f"{name} must be [E], one an event, like users {list(self.users.shape)}, "
+                    f"{name} must be [E], one per event, like users {list(self.users.shape)}, "
                     f"got {list(ids.shape)}"
                 )
             if name in sizes and len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < sizes[name]:

@@ -386,7 +386,7 @@ def test_a_share_of_the_log_is_rounded_down_and_no_further():
     [
         ("users", lambda ids: ids + 1, "users must be from 0 to 5, as there are 6 names, got 1 to 6"),
         ("items", lambda ids: ids - 40, "items must be from 0 to 39, as there are 40 names, got -40 to"),
-        ("clicks", lambda clicks: clicks[1:], r"clicks must be \[E\], one an event, like users"),
+        ("clicks", lambda clicks: clicks[1:], r"clicks must be \[E\], one per event, like users"),
     ],
 )
 def test_a_log_that_does_not_fit_together_is_refused(name, change, message):
