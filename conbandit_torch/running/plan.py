@@ -94,11 +94,15 @@ class Experiment:
     def hparams(self, policy: str, seed: int) -> dict[str, Any]:
         """The policy's arguments, flat; `-` for those that only other policies have.
 
-        TensorBoard takes the columns of its table from one run, so all runs must have the same.
+        TensorBoard takes the columns of its table from one run, so all runs must have the same. Arguments
+        that no policy makes use of (all have None) have no column.
         """
         flat = {name: _flat(part["init_args"]) for name, part in self.policies.items()}
-        every = dict.fromkeys(key for arguments in flat.values() for key in arguments)
-        return {"policy": policy, "seed": seed} | {key: flat[policy].get(key, "-") for key in every}
+        used = dict.fromkeys(
+            key for arguments in flat.values() for key, value in arguments.items() if value is not None
+        )
+        own = {key: "none" if value is None else value for key, value in flat[policy].items()}
+        return {"policy": policy, "seed": seed} | {key: own.get(key, "-") for key in used}
 
 
 def without_incidentals(config: dict[str, Any]) -> dict[str, Any]:
@@ -122,8 +126,7 @@ def _flat(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:
             if "class_path" in value:
                 flat[prefix + key] = value["class_path"].rpartition(".")[2]
             flat |= _flat(value.get("init_args", {}), f"{prefix}{key}.")
-        elif value is None:
-            flat[prefix + key] = "default"
         else:
-            flat[prefix + key] = value if isinstance(value, bool | int | float) else str(value)
+            plain = value is None or isinstance(value, bool | int | float)
+            flat[prefix + key] = value if plain else str(value)
     return flat
