@@ -34,7 +34,7 @@ def test_run_writes_what_it_promises(tmp_path, capsys):
                 "ctr",
                 "seconds",
             ]
-            assert [row["round"] for row in metrics] == ["5", "10", "12"]
+            assert [row["round"] for row in metrics] == ["1", "2", "3", "4", "5", "10", "12"]
             config = yaml.safe_load((folder / "config.yaml").read_text())
             assert config["seeds"] == [seed] and list(config["policies"]) == [policy]
             assert config["log_every"] == 5
