@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 
+def scalars_of(record: Record) -> dict[str, float]:
+    """A record's numbers by tag, those of its details among them."""
+    scalars = {
+        REGRET.tag: record.cumulative_regret,
+        "Regret/instant": record.regret,
+        "reward/mean": record.reward,
+        "error/theta": record.theta_error,
+        "error/prediction": record.prediction_error,
+        "questions/per_user": record.questions,
+    }
+    scalars |= {tag: float(detail) for tag, detail in record.details.items() if detail.numel() == 1}
+    return {tag: value for tag, value in scalars.items() if value is not None}
+
+
 class TensorBoard(Callback):
     """Logs the records to TensorBoard.
 
@@ -67,23 +81,12 @@ class TensorBoard(Callback):
 
     def on_record(self, simulation: SimulationView, record: Record) -> None:
         """Log the numbers."""
-        scalars: dict[str, float | None] = {
-            REGRET.tag: record.cumulative_regret,
-            "Regret/instant": record.regret,
-            "reward/mean": record.reward,
-            "error/theta": record.theta_error,
-            "error/prediction": record.prediction_error,
-            "questions/per_user": record.questions,
-        }
         with naming(self._folder):
             for tag, detail in record.details.items():
-                if detail.numel() == 1:
-                    scalars[tag] = float(detail)
-                elif detail.numel() > 1:
+                if detail.numel() > 1:
                     add_histogram(self._writer, tag, detail, record.round)
-            for name, value in scalars.items():
-                if value is not None:
-                    self._writer.add_scalar(name, value, record.round)
+            for tag, value in scalars_of(record).items():
+                self._writer.add_scalar(tag, value, record.round)
 
     def on_end(self, simulation: SimulationView) -> None:
         """Log the hyper-parameters, beside the end of the regret's or click-through rate's curve, and close."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # results are read without torch
     from conbandit_torch.running.processes import Precision
 
 # Which kernels run depends on the machine too: a result says which did (see `Origin`), the config need not.
-_INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails", "kernels")
+_INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails", "kernels", "loggers")
 
 IfLoggerFails = Literal["stop", "continue"]
 
@@ -37,8 +37,9 @@ class Experiment:
         kernels: "torch", "compiled", or "auto": compiled on a CPU where numba is installed.
         checkpoint_every: rounds between checkpoints.
         bad_feedback: "stop" at rewards and answers that are NaN or infinite, or "skip" and count them.
-        if_logger_fails: "stop" when TensorBoard's files cannot be written, or "continue" without them.
+        if_logger_fails: "continue" without a logger that fails, TensorBoard or another, or "stop" the job.
         callbacks: `class_path` and `init_args` of the user's callbacks, by name; every job builds its own.
+        loggers: `class_path` and given `init_args` of Lightning loggers beside TensorBoard, by name.
     """
 
     source: str
@@ -52,8 +53,9 @@ class Experiment:
     kernels: Kernels = "auto"
     checkpoint_every: int = 1000
     bad_feedback: BadFeedback = "stop"
-    if_logger_fails: IfLoggerFails = "stop"
+    if_logger_fails: IfLoggerFails = "continue"
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    loggers: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def jobs(self) -> list[tuple[str, int]]:
         """(policy, seed) of every run, seed by seed: policies can be compared from the first seed on."""
@@ -63,8 +65,9 @@ class Experiment:
         """YAML that runs the experiment, or one policy with one seed, again."""
         names = (one.name for one in fields(self) if one.name != "source")
         config = {name: getattr(self, name) for name in names}
-        if not self.callbacks:  # results of versions without this key stay those of the same config
-            del config["callbacks"]
+        for key in ("callbacks", "loggers"):  # results of versions without these stay those of the same config
+            if not config[key]:
+                del config[key]
         if policy is not None:
             config["policies"] = {policy: self.policies[policy]}
         if seed is not None:
