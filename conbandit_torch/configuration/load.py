@@ -95,7 +95,12 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
         for name, node in _named(path, config, "loggers").items()
     }
     return Experiment(
-        str(path), environment=environment, policies=policies, callbacks=callbacks, loggers=loggers, **settings
+        str(path),
+        environment=environment,
+        policies=policies,
+        callbacks=callbacks,
+        loggers=loggers,
+        **settings,
     )
 
 

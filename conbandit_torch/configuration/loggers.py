@@ -67,5 +67,7 @@ def _class_of(where: str, name: Any) -> type[Logger]:
             "example lightning.pytorch.loggers.CSVLogger"
         ) from None
     if not isinstance(found, type) or not issubclass(found, Logger):
-        raise ConfigError(f"{where}: {name} is no Lightning logger, such as lightning.pytorch.loggers.CSVLogger")
+        raise ConfigError(
+            f"{where}: {name} is no Lightning logger, such as lightning.pytorch.loggers.CSVLogger"
+        )
     return found

@@ -65,7 +65,10 @@ class Experiment:
         """YAML that runs the experiment, or one policy with one seed, again."""
         names = (one.name for one in fields(self) if one.name != "source")
         config = {name: getattr(self, name) for name in names}
-        for key in ("callbacks", "loggers"):  # results of versions without these stay those of the same config
+        for key in (
+            "callbacks",
+            "loggers",
+        ):  # results of versions without these stay those of the same config
             if not config[key]:
                 del config[key]
         if policy is not None:

@@ -155,7 +155,10 @@ def read_wandb(path):
     store.open_for_scan(str(path))
     while (data := store.scan_data()) is not None:
         record = wandb_internal_pb2.Record.FromString(data)
-        items = {(item.key or "/".join(item.nested_key)): json.loads(item.value_json) for item in record.history.item}
+        items = {
+            (item.key or "/".join(item.nested_key)): json.loads(item.value_json)
+            for item in record.history.item
+        }
         for tag, value in items.items():
             if not tag.startswith("_") and tag != "trainer/global_step":
                 found.setdefault(tag, {})[items["trainer/global_step"]] = value

@@ -81,7 +81,10 @@ SIX = GOOD | {
 def running(*command):
     """A process, and the first address that it prints; it is ended by Ctrl-C."""
     process = subprocess.Popen(
-        [sys.executable, "-m", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-m", *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     try:
         said = ""
@@ -104,7 +107,10 @@ def test_the_first_screenful_shows_the_regret_curves(config, policies, seeds, tm
         names = list(config["policies"])
         judged = names if seeds > 1 else [f"{name}/seed0" for name in names]
         first = MEAN if seeds > 1 else CURVE
-        with running("tensorboard.main", "--logdir", out, "--host", "127.0.0.1", "--port", "0") as (address, _):
+        with running("tensorboard.main", "--logdir", out, "--host", "127.0.0.1", "--port", "0") as (
+            address,
+            _,
+        ):
             plain = look(address, first, tmp_path / "plain.png")
         assert plain.cards[0].tag == first and not plain.cards[0].pinned
         assert {card.tag for card in plain.cards} >= ({MEAN, CURVE} if seeds > 1 else {CURVE})
