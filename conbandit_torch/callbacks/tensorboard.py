@@ -35,7 +35,7 @@ class TensorBoard(Callback):
     """Logs the records to TensorBoard.
 
     Tags: Regret/cumulative, Regret/instant, reward/mean, error/theta, error/prediction,
-    CTR/cumulative, CTR/window (the last full one), CTR/events counted (when a log is replayed; no regret then),
+    CTR/cumulative, CTR/window (the last full one), CTR/events counted (of a replayed log; no regret then),
     questions/per_user, questions/distinct_terms, questions/effective_terms, questions/top10_share,
     width/arm, width/term, width/hidden, hidden/last_change, hidden/refit_seconds, and whatever else the
     policy's `diagnostics` has; histograms questions/times_asked and hidden/features.
@@ -89,7 +89,7 @@ class TensorBoard(Callback):
                 self._writer.add_scalar(tag, value, record.round)
 
     def on_end(self, simulation: SimulationView) -> None:
-        """Log the hyper-parameters, beside the end of the regret's or click-through rate's curve, and close."""
+        """Log the hyper-parameters, beside the curve of regret or click-through rate, and close."""
         from torch.utils.tensorboard.summary import hparams
 
         last = simulation.records[-1]

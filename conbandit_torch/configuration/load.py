@@ -14,8 +14,8 @@ from jsonargparse.typing import PositiveInt
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.build import GIVEN_TO_ENVIRONMENTS, GIVEN_TO_POLICIES, resolve_part
-from conbandit_torch.configuration.loggers import resolve_logger
 from conbandit_torch.configuration.errors import check_keys, first
+from conbandit_torch.configuration.loggers import resolve_logger
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.screen import BadFeedback

@@ -1,4 +1,4 @@
-"""Loggers of a config: any of Lightning's, or of its kind, by class path. Lightning is imported for them only."""
+"""Loggers of a config: any of Lightning's kind, by class path. Lightning's are imported where asked for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def resolve_logger(where: str, node: Any) -> dict[str, Any]:
-    """A `class_path` / `init_args` node, checked. Arguments that are not given stay so: every job has its own."""
+    """A `class_path` / `init_args` node, checked. Arguments that are not given are chosen job by job."""
     node = {"class_path": node} if isinstance(node, str) else node
     if not isinstance(node, dict):
         raise ConfigError(f"{where}: expected class_path and init_args, got {node!r}")
@@ -36,7 +36,7 @@ def resolve_logger(where: str, node: Any) -> dict[str, Any]:
 
 
 def build_logger(experiment: Experiment, name: str, folder: Path, job: tuple[str, int]) -> Logger:
-    """A job's logger. It writes into the job's folder, and its run has the job's name, unless given otherwise."""
+    """A job's logger: into the job's folder, and with a run of the job's name, unless given otherwise."""
     where, part = f"{experiment.source}: loggers.{name}", experiment.loggers[name]
     cls = _class_of(where, part["class_path"])
     own: dict[str, Any] = {}
@@ -67,7 +67,5 @@ def _class_of(where: str, name: Any) -> type[Logger]:
             "example lightning.pytorch.loggers.CSVLogger"
         ) from None
     if not isinstance(found, type) or not issubclass(found, Logger):
-        raise ConfigError(
-            f"{where}: {name} is no Lightning logger, such as lightning.pytorch.loggers.CSVLogger"
-        )
+        raise ConfigError(f"{where}: {name} is no logger, such as lightning.pytorch.loggers.CSVLogger")
     return found

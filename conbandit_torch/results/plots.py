@@ -130,7 +130,7 @@ def _curves(
     log_x: bool,
     at_start: float | None = None,
 ) -> None:
-    """Mean over seeds with its interval as a band, at the recorded rounds; from round 0 on, if known there."""
+    """Mean over seeds with its interval as a band, at the recorded rounds, and at round 0 if known there."""
     for name, own in results.items():
         rounds, values = own.rounds, own.metrics[metric]
         if at_start is not None:

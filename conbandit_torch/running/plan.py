@@ -68,7 +68,7 @@ class Experiment:
         for key in (
             "callbacks",
             "loggers",
-        ):  # results of versions without these stay those of the same config
+        ):  # results of versions without these stay the same config's
             if not config[key]:
                 del config[key]
         if policy is not None:
