@@ -63,8 +63,8 @@ def _class_of(where: str, name: Any) -> type[Logger]:
         found = resolve_name(name)
     except (Exception, SystemExit) as error:  # a program's module ends the process when imported
         raise ConfigError(
-            f"{where}.class_path: {name}: {type(error).__name__}: {error}; a logger is named by its path, for "
-            "example lightning.pytorch.loggers.CSVLogger"
+            f"{where}.class_path: {name}: {type(error).__name__}: {error}; a logger is named by its path, "
+            "for example lightning.pytorch.loggers.CSVLogger"
         ) from None
     if not isinstance(found, type) or not issubclass(found, Logger):
         raise ConfigError(f"{where}: {name} is no logger, such as lightning.pytorch.loggers.CSVLogger")

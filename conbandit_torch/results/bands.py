@@ -25,7 +25,7 @@ _APART = 1e-3  # seconds between the first events of two policies
 
 
 def write_bands(folder: Path, results: dict[str, PolicyResults]) -> None:
-    """Write the curves of policies that have several seeds to their folders; the layout to the first one's."""
+    """Write the curves of policies that have several seeds to their folders; the layout to the first."""
     several = {name: own for name, own in results.items() if len(own.seeds) > 1}
     for path in {path.parent for path in job_folders(folder)}:
         if path.name not in several:
