@@ -62,7 +62,7 @@ def test_run_writes_what_it_promises(tmp_path, capsys):
     last = rows(out / "Con" / "seed1" / "metrics.csv")[-1]
     assert summary[3]["cumulative_regret"] == last["cumulative_regret"]
     table = capsys.readouterr().out
-    for part in ("After 12 rounds (mean of 2 seeds", "Lin", "Con", "±", f"tensorboard --logdir {out}"):
+    for part in ("After 12 rounds (mean of 2 seeds", "Lin", "Con", "±", f"conbandit watch {out}"):
         assert part in table
 
 

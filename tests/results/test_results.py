@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from conbandit_torch.commands.main import main
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest
+from conbandit_torch.results import plots
 from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
@@ -387,3 +389,21 @@ def test_an_unknown_baseline_is_named(results, capsys):
 
 def test_results_keep_the_number_of_users(finished):
     assert json.loads((finished / "Con" / "seed0" / "result.json").read_text())["users"] == 4
+
+
+@pytest.mark.parametrize("log_x", [False, True])
+def test_regret_begins_at_round_0_unless_its_axis_is_logarithmic(log_x, tmp_path, monkeypatch):
+    drawn, real = {}, plots.figure
+
+    @contextmanager
+    def keeping(stem, files):
+        with real(stem, files) as axes:
+            yield axes
+        drawn[stem.name] = axes
+
+    monkeypatch.setattr(plots, "figure", keeping)
+    draw_all(made_up(A=[3.0, 5.0]), tmp_path, log_x=log_x)
+    (line,) = drawn["regret"].lines
+    points = list(zip(line.get_xdata(), line.get_ydata(), strict=True))
+    assert points == ([(10, 0), (20, 4)] if log_x else [(0, 0), (10, 0), (20, 4)])
+    assert drawn["regret"].get_xscale() == ("log" if log_x else "linear")
