@@ -161,13 +161,14 @@ def _loggers(
     if not resuming:
         for rest in event_files(folder):  # of an attempt that was broken off
             rest.unlink()
-    loggers: list[Callback] = [TensorBoard(folder, experiment.dump(*job), experiment.hparams(*job))]
+    hparams = experiment.hparams(*job)
+    loggers: dict[str, Callback] = {"TensorBoard": TensorBoard(folder, experiment.dump(*job), hparams)}
     for name in experiment.loggers:
         make = partial(build_logger, experiment, name, folder, job)
-        loggers.append(LoggerCallback(make, experiment.hparams(*job)))
+        loggers[f"logger {name}"] = LoggerCallback(make, hparams)
     if experiment.if_logger_fails == "continue":
-        loggers = [Forgiving(logger) for logger in loggers]
-    return [MetricsFile(folder / METRICS), *loggers, *build_callbacks(experiment)]
+        loggers = {name: Forgiving(logger, name) for name, logger in loggers.items()}
+    return [MetricsFile(folder / METRICS), *loggers.values(), *build_callbacks(experiment)]
 
 
 def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin) -> None:
