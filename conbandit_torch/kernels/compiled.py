@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 from functools import cache
@@ -13,19 +12,19 @@ from typing import Any
 import numba
 import numpy as np
 import torch
-from llvmlite.binding import get_host_cpu_name  # type: ignore[import-untyped]
 from torch import Tensor
 
 from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.randomness import Stream, box_muller
-from conbandit_torch.core.seals import text_digest
 from conbandit_torch.kernels import loops, reference
+from conbandit_torch.kernels.kept import Kept
 from conbandit_torch.kernels.records import Chain, Regressions
 from conbandit_torch.kernels.threads import kernel_threads
 
 _log = logging.getLogger(__name__)
 _NO_IDS = np.zeros(0, dtype=np.int64)
 _MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+KEPT = Kept(Path(loops.__file__), loops.choose)
 _ONE_AT_A_TIME = RLock()  # some of numba's pools of threads end the process if two threads enter them
 
 
@@ -200,11 +199,10 @@ def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
 
 def warm(dtype: torch.dtype) -> None:
     """Compile every kernel for the type, unless this machine has done so before."""
-    if not _marker(dtype).exists():
+    if not KEPT.is_complete(dtype):
         _log.warning("compiling kernels for this machine, once: about 20 seconds")
-        _compile(dtype)
-        with contextlib.suppress(OSError):  # a folder that nobody may write into: compiled again next time
-            _marker(dtype).touch()
+        with KEPT.compiling(dtype):
+            _compile(dtype)
 
 
 def threads_run_in_openmp() -> bool:
@@ -243,19 +241,21 @@ def _compile(dtype: torch.dtype) -> None:
     tally(torch.zeros(5, dtype=torch.float64), y, y)
 
 
-def _marker(dtype: torch.dtype) -> Path:
-    """A file that is there if everything has been compiled, from these sources, for this processor."""
-    changed = Path(loops.__file__).stat().st_mtime_ns
-    about = f"{numba.__version__} {get_host_cpu_name()} {changed} {dtype}"
-    return Path(str(loops.choose.stats.cache_path)) / f"compiled-{text_digest(about)[:16]}"
-
-
 def _run(kernel: Any, *arguments: Any) -> Any:
     with _ONE_AT_A_TIME:
+        _launch_threads()
         threads = min(kernel_threads(), _MOST_THREADS)
         if threads != numba.get_num_threads():
             numba.set_num_threads(threads)
         return kernel(*arguments)
+
+
+@cache
+def _launch_threads() -> None:
+    """Start numba's threads, and leave torch its number: OpenMP, which they share, would give it numba's."""
+    threads = torch.get_num_threads()
+    numba.get_num_threads()  # starts them
+    torch.set_num_threads(threads)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

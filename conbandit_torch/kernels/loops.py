@@ -19,10 +19,13 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from conbandit_torch.kernels.kept import can_keep
+
 # Sums may be reordered, so that loops use vector instructions; NaN and infinity keep their meaning.
 _RULES = {"reassoc", "contract", "nsz", "arcp"}
-_kernel = njit(parallel=True, cache=True, nogil=True, error_model="numpy", fastmath=_RULES)
-_part = njit(cache=True, nogil=True, error_model="numpy", fastmath=_RULES)
+_KEPT = can_keep()
+_kernel = njit(parallel=True, cache=_KEPT, nogil=True, error_model="numpy", fastmath=_RULES)
+_part = njit(cache=_KEPT, nogil=True, error_model="numpy", fastmath=_RULES)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64, as in `conbandit_torch.core.randomness`
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)

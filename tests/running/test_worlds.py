@@ -28,6 +28,7 @@ ENVIRONMENTS = {
     "drawn": ("Synthetic", SIZES | {"hidden": 2}),
     "visited": ("Synthetic", SIZES | {"users_per_round": 2, "feedback": "binary", "delay": LATE}),
     "replayed": ("GeneratedLog", {"users": 5, "arms": 40, "terms": 8, "dim": 5, "events": 50, "pool": 4}),
+    "logged": ("GeneratedEvents", {"users": 5, "arms": 40, "terms": 8, "dim": 5, "events": 50, "pool": 4}),
 }
 COUNTED = """
 from pathlib import Path
