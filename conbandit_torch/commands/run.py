@@ -14,7 +14,7 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.results.tables import summary_table
 from conbandit_torch.running.folder import SUMMARY
 from conbandit_torch.running.job import describe
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import launch
 from conbandit_torch.running.runner import results_folder, run
 
@@ -30,7 +30,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
 
 
 def run_into(
-    experiment: Experiment,
+    experiment: Plan,
     folder_of: Callable[[], Path],
     console: Terminal,
     *,

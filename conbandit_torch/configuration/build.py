@@ -22,13 +22,13 @@ from conbandit_torch.core.arguments import arguments_of
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.names import PUBLIC, public
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 
 GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
 GIVEN_TO_ENVIRONMENTS = {"seed"}
 
 
-def build_environment(experiment: Experiment, seed: int) -> Environment:
+def build_environment(experiment: Plan, seed: int) -> Environment:
     """The experiment's environment; errors of its constructor name the file."""
     part = experiment.environment
     given = {"seed": seed} if takes_seed(experiment) else {}
@@ -38,12 +38,12 @@ def build_environment(experiment: Experiment, seed: int) -> Environment:
     return environment
 
 
-def takes_seed(experiment: Experiment) -> bool:
+def takes_seed(experiment: Plan) -> bool:
     """Whether the experiment's environment draws anything; a recorded one has nothing to draw."""
     return "seed" in _defaults(resolve_name(experiment.environment["class_path"]))
 
 
-def build_policy(experiment: Experiment, name: str, environment: Environment, seed: int) -> Bandit:
+def build_policy(experiment: Plan, name: str, environment: Environment, seed: int) -> Bandit:
     """One of the experiment's policies, for the environment; errors of its constructor name the file."""
     given = {"catalogue": environment.catalogue, "num_users": environment.num_users, "seed": seed}
     where = f"{experiment.source}: policies.{name}"
@@ -51,7 +51,7 @@ def build_policy(experiment: Experiment, name: str, environment: Environment, se
     return policy
 
 
-def build_callbacks(experiment: Experiment) -> list[Callback]:
+def build_callbacks(experiment: Plan) -> list[Callback]:
     """The experiment's own callbacks, new ones; errors of their constructors name the file."""
     return [
         _instantiate(f"{experiment.source}: callbacks.{name}", part, Callback, set(), {})

@@ -21,7 +21,7 @@ from conbandit_torch.core.screen import BadFeedback
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import Kernels
 from conbandit_torch.running.folder import is_reserved
-from conbandit_torch.running.plan import Experiment, IfLoggerFails
+from conbandit_torch.running.plan import IfLoggerFails, Plan
 from conbandit_torch.running.processes import Precision
 
 _REQUIRED = ("rounds", "environment", "policies")
@@ -36,7 +36,7 @@ _PARTS = ("environment", "policies", "callbacks")
 _OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "tune")
 
 
-def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
+def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Plan:
     """The experiment that a YAML file describes; its section `tune` is for `conbandit tune` alone.
 
     Args:
@@ -62,7 +62,7 @@ def read(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> dict[str, Any
     return config
 
 
-def resolve(config: dict[str, Any], path: Path) -> Experiment:
+def resolve(config: dict[str, Any], path: Path) -> Plan:
     """The experiment that the content of the file `path` describes, with all defaults filled in."""
     config = {key: value for key, value in config.items() if key != "tune"}
     check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
@@ -91,7 +91,7 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
         str(name): resolve_part(f"{path}: callbacks.{name}", node, Callback, set())
         for name, node in named.items()
     }
-    return Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
+    return Plan(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
 
 
 def parse_seeds(value: Any) -> list[int]:
@@ -135,7 +135,7 @@ def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     seeds = given.pop("seeds", 0)
     try:
         settings: dict[str, Any] = parser.parse_object(given).as_dict()
-        settings = {name: settings[name] for name in given}  # Experiment knows the defaults
+        settings = {name: settings[name] for name in given}  # Plan knows the defaults
         if None in given.values():
             raise TypeError
     except (ArgumentError, TypeError) as error:

@@ -105,6 +105,10 @@ class Catalogue(nn.Module):
         self.arm_names = _names("arm_names", arm_names, self.num_arms, "arm")
         self.term_names = _names("term_names", term_names, self.num_terms, "term")
 
+    def __repr__(self) -> str:
+        terms = f"{self.num_terms:,} key-terms"
+        return f"Catalogue({self.num_arms:,} arms, {terms}, {self.dim} features in {self.arm_features.dtype})"
+
     @property
     def dim(self) -> int:
         """`D`, the length of an arm's feature vector."""

@@ -37,7 +37,7 @@ from conbandit_torch.running.folder import (
 from conbandit_torch.running.metrics import WINDOW
 from conbandit_torch.running.objective import objective_of
 from conbandit_torch.running.origin import Origin, package_version
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import (
     Job,
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_job(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     threads: int,
     job: Job,
@@ -103,7 +103,7 @@ class _Stop:
 
 
 def _play(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     threads: int,
     job: Job,
@@ -150,9 +150,7 @@ def _play(
     return result
 
 
-def _loggers(
-    experiment: Experiment, folder: Path, job: Job, origin: Origin, *, resuming: bool
-) -> list[Callback]:
+def _loggers(experiment: Plan, folder: Path, job: Job, origin: Origin, *, resuming: bool) -> list[Callback]:
     """What writes into the job's folder while it runs."""
     write_config(experiment, folder, job, origin)
     if not resuming:
@@ -164,13 +162,13 @@ def _loggers(
     return [MetricsFile(folder / METRICS), board, *build_callbacks(experiment)]
 
 
-def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin) -> None:
+def write_config(experiment: Plan, folder: Path, job: Job, origin: Origin) -> None:
     """Write a job's `config.yaml`, which runs it again; its first line says on what it was run."""
     about = f"{origin.version}, data: sha256 {origin.data}"
     write_atomically(folder / CONFIG, sealed_text(experiment.dump(*job), about))
 
 
-def origin_of(experiment: Experiment, job: Job, environment: Environment) -> Origin:
+def origin_of(experiment: Plan, job: Job, environment: Environment) -> Origin:
     """What a job's numbers come from; its environment must be new, with all users."""
     return Origin(
         version=package_version(),
@@ -181,15 +179,13 @@ def origin_of(experiment: Experiment, job: Job, environment: Environment) -> Ori
     )
 
 
-def kernels_of(experiment: Experiment) -> str:
+def kernels_of(experiment: Plan) -> str:
     """Which kernels the experiment's jobs run with, on this machine."""
     with using(experiment.kernels):
         return name_of(device_of(experiment.accelerator))
 
 
-def _with_kernels_of(
-    saved: Origin, experiment: Experiment, now: Origin, where: Path
-) -> tuple[Experiment, Origin]:
+def _with_kernels_of(saved: Origin, experiment: Plan, now: Origin, where: Path) -> tuple[Plan, Origin]:
     """The experiment with the kernels that a checkpoint was made with, or a word about what differs."""
     if saved.kernels == TORCH and experiment.kernels == "auto":  # those run everywhere
         return replace(experiment, kernels="torch"), replace(now, kernels=TORCH)
@@ -198,7 +194,7 @@ def _with_kernels_of(
 
 
 def build(
-    experiment: Experiment,
+    experiment: Plan,
     job: Job,
     threads: int,
     *callbacks: Callback,

@@ -1,4 +1,4 @@
-"""An experiment: several policies on the same rounds, seed by seed."""
+"""What to run, resolved: several policies on the same rounds, seed by seed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IfLoggerFails = Literal["stop", "continue"]
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Plan:
     """What to run, resolved: every argument spelled out with its value.
 
     Attributes:

@@ -32,7 +32,7 @@ from conbandit_torch.running.folder import EXPERIMENT, HOW, FolderInUseError, so
 from conbandit_torch.running.held import read_held, refuse_what_differs
 from conbandit_torch.running.job import describe, run_job
 from conbandit_torch.running.origin import package_version
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import Job, JobResult
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
@@ -54,7 +54,7 @@ def results_folder(out: Path | None, source: Path) -> Path:
 
 
 def run(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     console: Console,
     *,
@@ -162,7 +162,7 @@ def experiment_of(folder: Path) -> Path:
     return path
 
 
-def check(experiment: Experiment, processes: Processes = ALONE) -> None:
+def check(experiment: Plan, processes: Processes = ALONE) -> None:
     """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
     try:
         device_of(experiment.accelerator)
