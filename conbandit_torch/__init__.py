@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from conbandit_torch.core.catalogue import Catalogue
     from conbandit_torch.core.context import Context
     from conbandit_torch.core.decisions import OpenDecisions
-    from conbandit_torch.core.errors import DataError
+    from conbandit_torch.core.errors import ConfigError, DataError
     from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
@@ -84,6 +84,10 @@ if TYPE_CHECKING:
     from conbandit_torch.models.refits import RefitSchedule
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
+    from conbandit_torch.results.read import read_results
+    from conbandit_torch.results.results import Results
+    from conbandit_torch.running.experiment import Experiment, JobsFailedError
+    from conbandit_torch.running.kept import load_policy
 
 __version__ = VERSION
 
@@ -108,12 +112,14 @@ __all__ = [
     "ConThompson",
     "ConUCB",
     "Confidence",
+    "ConfigError",
     "Context",
     "ConversationMixin",
     "DataError",
     "Delay",
     "Environment",
     "EpsilonGreedy",
+    "Experiment",
     "Feedback",
     "FixedDelay",
     "GeneratedLog",
@@ -128,6 +134,7 @@ __all__ = [
     "HVarRS",
     "Hidden",
     "HiddenOnTerms",
+    "JobsFailedError",
     "KeyTermMixin",
     "LargestConfidenceReduction",
     "LastFM",
@@ -160,6 +167,7 @@ __all__ = [
     "RefitSchedule",
     "Replay",
     "Representation",
+    "Results",
     "RidgeRegression",
     "Round",
     "Schedule",
@@ -176,8 +184,10 @@ __all__ = [
     "WhileUncertain",
     "Yelp",
     "__version__",
+    "load_policy",
     "play_round",
     "prepare",
+    "read_results",
     "regret_bound",
 ]
 

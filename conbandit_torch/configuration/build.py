@@ -19,6 +19,7 @@ from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.errors import check_keys, explain_value
 from conbandit_torch.core.arguments import arguments_of
+from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.names import PUBLIC, public
 from conbandit_torch.environments.base import Environment
@@ -45,7 +46,12 @@ def takes_seed(experiment: Plan) -> bool:
 
 def build_policy(experiment: Plan, name: str, environment: Environment, seed: int) -> Bandit:
     """One of the experiment's policies, for the environment; errors of its constructor name the file."""
-    given = {"catalogue": environment.catalogue, "num_users": environment.num_users, "seed": seed}
+    return build_policy_for(experiment, name, environment.catalogue, environment.num_users, seed)
+
+
+def build_policy_for(experiment: Plan, name: str, catalogue: Catalogue, num_users: int, seed: int) -> Bandit:
+    """One of the experiment's policies, for a catalogue and so many users."""
+    given = {"catalogue": catalogue, "num_users": num_users, "seed": seed}
     where = f"{experiment.source}: policies.{name}"
     policy: Bandit = _instantiate(where, experiment.policies[name], Bandit, GIVEN_TO_POLICIES, given)
     return policy

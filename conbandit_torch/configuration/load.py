@@ -33,7 +33,7 @@ _CHOICES = {
     "if_logger_fails": IfLoggerFails,
 }
 _PARTS = ("environment", "policies", "callbacks")
-_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "tune")
+_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], "keep_policies", *_CHOICES, "callbacks", "tune")
 
 
 def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Plan:
@@ -132,6 +132,7 @@ def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     for name, values in _CHOICES.items():
         parser.add_argument(f"--{name}", type=values)
     parser.add_argument("--accelerator", type=str)
+    parser.add_argument("--keep_policies", type=bool)
     seeds = given.pop("seeds", 0)
     try:
         settings: dict[str, Any] = parser.parse_object(given).as_dict()
@@ -142,6 +143,8 @@ def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
         key = first(r'Parser key "([^"]+)"', str(error)) or first(r"Key \"(\w+)\"", str(error))
         key = key or next((name for name in given if given[name] is None), "")
         expected = "a name such as cpu or cuda" if key == "accelerator" else "a whole number of at least 1"
+        if key == "keep_policies":
+            expected = "true or false"
         if key in _CHOICES:
             expected = f"one of {', '.join(get_args(_CHOICES[key]))}"
         raise ConfigError(f"{path}: {key}: expected {expected}, got {given.get(key)!r}") from None

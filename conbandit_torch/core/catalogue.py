@@ -127,6 +127,21 @@ class Catalogue(nn.Module):
         """[n, D] features of key-terms."""
         return self.term_features[ids]
 
+    @classmethod
+    def from_tensors(
+        cls, tensors: dict[str, Tensor], arm_names: Sequence[str], term_names: Sequence[str]
+    ) -> Catalogue:
+        """The catalogue whose `named_buffers` these were, bit for bit."""
+        arms, offsets = tensors["arm_features"], tensors["_arm_offsets"]
+        owner = torch.arange(len(arms), device=arms.device).repeat_interleave(offsets.diff())
+        edges = torch.stack((owner, tensors["_arm_terms"]))
+        size = (len(arms), len(tensors["term_features"]))
+        graph = torch.sparse_coo_tensor(edges, tensors["_arm_weights"], size, check_invariants=False)
+        catalogue = cls(arms, graph, arm_names=arm_names, term_names=term_names)
+        for name, value in tensors.items():  # weights that are scaled once more may differ in the last digit
+            setattr(catalogue, name, value)
+        return catalogue
+
     def restricted_to(self, columns: Tensor) -> Catalogue:
         """These arms, key-terms and graph, with only some of the features."""
         part = copy.copy(self)

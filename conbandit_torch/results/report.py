@@ -6,14 +6,14 @@ other rounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import numpy as np
 from rich.table import Table
 
-from conbandit_torch.results.read import PolicyResults, Results, pick, with_interval
+from conbandit_torch.results.policies import PolicyResults, pick, with_interval
 from conbandit_torch.running.objective import CTR, REGRET, Objective
 
 LEVEL = 0.05
@@ -56,9 +56,24 @@ class Report:
         rows = [f"| {' | '.join(cells)} |" for cells in (self.headings, rule, *self.lines)]
         return "\n".join(["# Report", "", *rows, "", self.order, "", self.notes, ""])
 
+    def __str__(self) -> str:
+        return self.markdown()
 
-def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> Report:
-    """The report on `results`, relative to `baseline` (the first policy, if not given)."""
+    def _repr_markdown_(self) -> str:
+        """For notebooks."""
+        return self.markdown()
+
+
+def compare(
+    results: Mapping[str, PolicyResults], baseline: str | None = None, left_out: Iterable[str] = ()
+) -> Report:
+    """The report on `results`, relative to `baseline` (the first policy, if not given).
+
+    Args:
+        results: what the policies did, by name.
+        baseline: the policy that the others are compared with.
+        left_out: what is to be said of jobs that could not be read.
+    """
     baseline = next(iter(results)) if baseline is None else baseline
     objective = pick(results, baseline, "--baseline").objective
     seeds = _common_seeds(results)
@@ -98,7 +113,7 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
     ]
     headings += [_BESIDES[objective][0], "asked", _EFFORT[objective][0]]
     order = _order(ranked, p_values, finals, objective)
-    return Report(headings, lines, order, _notes(results, finals, seeds, objective))
+    return Report(headings, lines, order, _notes(results, finals, seeds, objective, list(left_out)))
 
 
 Cell = tuple[str, Callable[[PolicyResults, list[int]], str]]
@@ -130,7 +145,7 @@ _BESIDES: dict[Objective, Cell] = {REGRET: ("theta error", _theta_error), CTR: (
 _EFFORT: dict[Objective, Cell] = {REGRET: ("us/user-round", _time), CTR: ("counted", _counted)}
 
 
-def _common_seeds(results: dict[str, PolicyResults]) -> list[int]:
+def _common_seeds(results: Mapping[str, PolicyResults]) -> list[int]:
     """Seeds that all policies have run: all policies of a seed see the same rounds."""
     every = list(results.values())
     return [seed for seed in every[0].seeds if all(seed in own.seeds for own in every)]
@@ -174,7 +189,11 @@ def _order(
 
 
 def _notes(
-    results: dict[str, PolicyResults], finals: dict[str, np.ndarray], seeds: list[int], objective: Objective
+    results: Mapping[str, PolicyResults],
+    finals: dict[str, np.ndarray],
+    seeds: list[int],
+    objective: Objective,
+    left_out: list[str],
 ) -> str:
     notes = [
         f"`{objective.beats}`: the {objective.name}s differ (paired t test over seeds, Holm-corrected over "
@@ -204,9 +223,9 @@ def _notes(
     ]
     if same:
         notes.append(f"No test, because all seeds have the same difference: {'; '.join(same)}.")
-    if isinstance(results, Results) and results.left_out:
+    if left_out:
         notes.append("Left out, because they cannot be read:")
-        notes += [f"- {line}" for line in results.left_out]
+        notes += [f"- {line}" for line in left_out]
     return "\n".join(notes)
 
 

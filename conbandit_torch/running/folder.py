@@ -5,6 +5,7 @@
 - `<policy>/seed<k>/`: one job:
     - `config.yaml`, `metrics.csv`, `events.out.tfevents.*`: written while it runs
     - `checkpoints/<round>/` with `manifest.json` and `state.safetensors`: while it has not finished
+    - `policy.safetensors`: what the policy has learned, if policies are kept
     - `result.json`: written last: the job has finished
     - `error.txt`: why the last attempt failed
 """
@@ -38,6 +39,7 @@ _TOP = (EXPERIMENT, HOW, LOCK, SUMMARY, CURVES, WINDOWS, REPORT, AGGREGATE, PLOT
 CONFIG = "config.yaml"
 METRICS = "metrics.csv"
 RESULT = "result.json"
+POLICY = "policy.safetensors"
 ERROR = "error.txt"
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"

@@ -34,6 +34,7 @@ from conbandit_torch.running.folder import (
     job_folder,
     job_lock,
 )
+from conbandit_torch.running.kept import keep_policy
 from conbandit_torch.running.metrics import WINDOW
 from conbandit_torch.running.objective import objective_of
 from conbandit_torch.running.origin import Origin, package_version
@@ -142,6 +143,8 @@ def _play(
     if processes.is_first:
         digests = {name: file_digest(folder / name) for name in (METRICS, CONFIG)}
         result = replace(result, metrics=digests[METRICS], config=digests[CONFIG])
+        if experiment.keep_policies and processes.size == 1:
+            result = replace(result, kept=keep_policy(experiment, folder, job, simulation.policy))
         write_result(folder, result)
         # Only now, when the result and all that it sums up are on the disk.
         shutil.rmtree(checkpoints, ignore_errors=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # results are read without torch
     from conbandit_torch.running.processes import Precision
 
 # Which kernels run depends on the machine too: a result says which did (see `Origin`), the config need not.
-_INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails", "kernels")
+_INCIDENTAL = ("seeds", "checkpoint_every", "keep_policies", "if_logger_fails", "kernels")
 
 IfLoggerFails = Literal["stop", "continue"]
 
@@ -36,6 +36,7 @@ class Plan:
         accelerator: Lightning's name of the device.
         kernels: "torch", "compiled", or "auto": compiled on a CPU where numba is installed.
         checkpoint_every: rounds between checkpoints.
+        keep_policies: whether finished jobs keep their policies.
         bad_feedback: "stop" at rewards and answers that are NaN or infinite, or "skip" and count them.
         if_logger_fails: "stop" when TensorBoard's files cannot be written, or "continue" without them.
         callbacks: `class_path` and `init_args` of the user's callbacks, by name; every job builds its own.
@@ -51,6 +52,7 @@ class Plan:
     accelerator: str = "cpu"
     kernels: Kernels = "auto"
     checkpoint_every: int = 1000
+    keep_policies: bool = True
     bad_feedback: BadFeedback = "stop"
     if_logger_fails: IfLoggerFails = "stop"
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -55,6 +55,7 @@ class JobResult:
         replayed: what replay of a log gave; None: no log was replayed.
         metrics: digest of the job's `metrics.csv`.
         config: digest of its `config.yaml`.
+        kept: digest of its `policy.safetensors`; empty: the policy was not kept.
         origin: what the numbers came from.
     """
 
@@ -68,6 +69,7 @@ class JobResult:
     replayed: Replayed | None = None
     metrics: str = ""
     config: str = ""
+    kept: str = ""
     origin: Origin = field(default_factory=Origin)
 
     @property
