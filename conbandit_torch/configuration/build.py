@@ -104,7 +104,7 @@ def _check(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     parameters, known = arguments_of(cls).parameters, _defaults(cls, skip)
     for name in given:
         if name not in known:
-            reason = _not_arguments(cls).get(name)
+            reason = not_arguments(cls).get(name)
             hint = choices(name, known) if reason is None else f": {reason}"
             raise ConfigError(f"{where}.init_args: {cls.__name__} has no argument {name!r}{hint}")
     for name in known:
@@ -140,7 +140,7 @@ def _check_value(where: str, value: Any, annotation: Any) -> Any:
         if plain and not _finds(value, base):
             if _is_number(value):
                 return value
-            valid = ", ".join(_public_subclasses(base))
+            valid = ", ".join(public_subclasses(base))
             raise ConfigError(f"{where}: expected {' or '.join(plain)}, or one of {valid}; got {value!r}")
         return _check(where, {"class_path": value}, base, set())
     if not plain and isinstance(value, int | float):
@@ -174,7 +174,7 @@ def _class_of(where: str, name: str, base: type) -> type:
     except (Exception, SystemExit) as error:  # a program's module ends the process when imported
         raise ConfigError(f"{where}.class_path: {name}: {type(error).__name__}: {error}") from None
     if not isinstance(found, type) or not issubclass(found, base):
-        raise ConfigError(f"{where}: {name} is no {base.__name__}{choices(name, _public_subclasses(base))}")
+        raise ConfigError(f"{where}: {name} is no {base.__name__}{choices(name, public_subclasses(base))}")
     if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
         raise ConfigError(f"{where}: {name} lacks {missing}, which every {base.__name__} has")
     return found
@@ -188,11 +188,11 @@ def _finds(name: Any, base: type) -> bool:
 
 
 def _unknown_class(where: str, name: str, base: type) -> ConfigError:
-    hint = choices(name, _public_subclasses(base))
+    hint = choices(name, public_subclasses(base))
     return ConfigError(f"{where}: unknown class {name!r}{hint}; your own is named module.Class")
 
 
-def _public_subclasses(base: type) -> list[str]:
+def public_subclasses(base: type) -> list[str]:
     """Public classes of the kind, by name."""
     known = _known_subclasses(base)
     return [name for name in sorted(PUBLIC) if name in known and known[name] is public(name)]
@@ -221,7 +221,7 @@ def _defaults(cls: type, skip: set[str] | None = None) -> dict[str, Any]:
     return _taken(cls, defaults)
 
 
-def _not_arguments(cls: type) -> dict[str, str]:
+def not_arguments(cls: type) -> dict[str, str]:
     """Arguments of a base that the class sets itself, and why."""
     found: dict[str, str] = getattr(cls, "not_arguments", {})
     return found
@@ -229,7 +229,7 @@ def _not_arguments(cls: type) -> dict[str, str]:
 
 def _taken(cls: type, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments without those that the class sets itself, which jsonargparse finds in its base."""
-    return {name: value for name, value in arguments.items() if name not in _not_arguments(cls)}
+    return {name: value for name, value in arguments.items() if name not in not_arguments(cls)}
 
 
 def _parser(base: type, skip: set[str]) -> ArgumentParser:

@@ -52,7 +52,8 @@ def find_config(given: Path | str) -> Path:
     close = nearest(name, names) or nearest(Path(name).name, [Path(one).name for one in names])
     hint = f" (did you mean {close!r}?)" if close else ""
     raise ConfigError(
-        f"{path}: No such file or directory, and no config of this package{hint}; `conbandit configs` lists them"
+        f"{path}: No such file or directory, and no config of this package{hint}; "
+        "`conbandit configs` lists them"
     )
 
 

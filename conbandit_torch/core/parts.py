@@ -55,13 +55,26 @@ def called_with(part: Remembers) -> dict[str, Any]:
 
 
 def short_repr(part: Remembers) -> str:
-    """The object as it could be called, in one line."""
-    given = ", ".join(f"{name}={_short(value)}" for name, value in called_with(part).items())
-    return f"{type(part).__name__}({given})"
+    """The object as it could be called, in one line, without what is as by default."""
+    known = arguments_of(type(part)).parameters
+    shown = {
+        name: value
+        for name, value in called_with(part).items()
+        if name not in known or not _same(value, known[name].default)
+    }
+    return f"{type(part).__name__}({', '.join(f'{name}={_short(value)}' for name, value in shown.items())})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and not _is_array(value) and value == default)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and bool(getattr(value, "ndim", 0))
 
 
 def _short(value: Any) -> str:
-    if hasattr(value, "shape") and getattr(value, "ndim", 0):
+    if _is_array(value):
         return f"{type(value).__name__.lower()} {list(value.shape)}"
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,4 +1,4 @@
-"""Tensors in safetensors files, a format that can carry no code; never half-written, on the disk afterwards."""
+"""Tensors in safetensors files, which can carry no code, are never half-written and survive a crash."""
 
 from __future__ import annotations
 

@@ -171,8 +171,8 @@ class Experiment:
         """Classes of the running program, or notebook, are found in this process only."""
         if "class_path: __main__." in self.plan.dump():
             raise ConfigError(
-                "Experiment: a class is defined in the program that runs, where jobs in other processes cannot "
-                "find it: put it into a file and import it, or run with jobs=1"
+                "Experiment: a class is defined in the program that runs, where jobs in other processes "
+                "cannot find it: put it into a file and import it, or run with jobs=1"
             )
 
     def __eq__(self, other: object) -> bool:

@@ -112,7 +112,7 @@ def load_policy(
     dtype = _DTYPES[wanted]
     if catalogue is not None and catalogue.arm_features.dtype != dtype:
         raise ConfigError(
-            f"{own / POLICY}: the policy is in {wanted}, and the catalogue in {catalogue.arm_features.dtype}: "
+            f"{own / POLICY}: the policy is in {wanted}, the catalogue in {catalogue.arm_features.dtype}: "
             "name the precision that you want, or convert the catalogue"
         )
     learned = build_policy_for(plan, policy, known, result.users, seed).to(dtype)
@@ -121,8 +121,8 @@ def load_policy(
     except RuntimeError as error:
         problem = " ".join(str(error).split())
         raise DataError(
-            f"{own / POLICY}: was kept by conbandit_torch {about['version']}, whose {type(learned).__name__} had "
-            f"another state than that of {VERSION}: {problem}"
+            f"{own / POLICY}: was kept by conbandit_torch {about['version']}, whose {type(learned).__name__} "
+            f"had another state than that of {VERSION}: {problem}"
         ) from None
     return learned
 
@@ -144,7 +144,7 @@ def _result(folder: Path, own: Path, policy: str, seed: int) -> JobResult:
         raise ConfigError(f"{own}: has not finished; `conbandit resume {folder}` goes on")
     if not result.kept:
         raise ConfigError(
-            f"{own}: kept no policy: it was run with keep_policies: false, with users split over processes, or "
-            "by a version that kept none"
+            f"{own}: kept no policy: it was run with keep_policies: false, with users split over processes, "
+            "or by a version that kept none"
         )
     return result
