@@ -11,7 +11,7 @@ from rich.table import Table
 
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.kinds import KINDS, arguments, classes_of, kind_of, snippet, text_of
-from conbandit_torch.core.errors import ConfigError
+from conbandit_torch.core.errors import ConfigError, nearest
 
 
 def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Terminal) -> int:
@@ -43,8 +43,10 @@ def _class_of(name: str) -> type:
     if name in known:
         return known[name]
     if "." not in name:
+        close = nearest(name, known)
+        hint = f" (did you mean {close!r}?)" if close else ""
         raise ConfigError(
-            f"{name}: no part of this name{choices(name, known)}; your own is named module.Class"
+            f"{name}: no part of this name{hint}; `conbandit list` lists them, your own is named module.Class"
         )
     try:
         found = resolve_name(name)

@@ -20,7 +20,7 @@ from conbandit_torch.conversation.term_rules import Selection
 from conbandit_torch.core.arguments import arguments_of
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.names import public
-from conbandit_torch.core.parts import node_of
+from conbandit_torch.core.parts import node_of, path_of
 from conbandit_torch.datasets.base import Reader
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Delay
@@ -117,9 +117,7 @@ def snippet(cls: type) -> dict[str, Any]:
 
 
 def _shortest_name(cls: type) -> str:
-    return (
-        cls.__name__ if cls in classes_of(kind_of(cls)).values() else f"{cls.__module__}.{cls.__qualname__}"
-    )
+    return path_of(cls).removeprefix("conbandit_torch.")
 
 
 def _short_names(node: Any) -> Any:
