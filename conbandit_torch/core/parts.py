@@ -129,6 +129,11 @@ def _class_and_arguments(value: Any, where: str) -> tuple[type, dict[str, Any]]:
         if not isinstance(value.func, type):
             raise ConfigError(f"{where}: expected partial(Class, ...), got {value!r}")
         return value.func, _by_name(value.func, value.args, value.keywords)
+    if inspect.isroutine(value):
+        raise ConfigError(
+            f"{where}: expected a class, or partial(Class, ...), which a config can name; got the function "
+            f"{value.__name__}"
+        )
     cls = type(value)
     if isinstance(value, Remembers):
         return cls, called_with(value)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +63,8 @@ class Experiment:
     def __init__(
         self,
         *,
-        environment: Environment | type[Environment] | partial[Environment] | Part,
-        policies: Mapping[str, type[Bandit] | partial[Bandit] | Part],
+        environment: Environment | Callable[..., Environment] | Part,
+        policies: Mapping[str, Callable[..., Bandit] | Part],
         rounds: int,
         seeds: int | str | Iterable[int] = 0,
         log_every: int = 10,
@@ -76,7 +75,7 @@ class Experiment:
         keep_policies: bool = True,
         bad_feedback: BadFeedback = "stop",
         if_logger_fails: IfLoggerFails = "stop",
-        callbacks: Mapping[str, type[Callback] | partial[Callback] | Part] | None = None,
+        callbacks: Mapping[str, Callable[..., Callback] | Part] | None = None,
     ) -> None:
         for name, one in policies.items():
             if isinstance(one, Bandit):

@@ -42,7 +42,7 @@ def test_a_snippet_is_a_part_that_a_config_takes(kind, name):
     assert all(one.meaning for one in arguments(cls)), "the docstring tells of every argument"
     (node,) = yaml.safe_load(yaml.safe_dump(snippet(cls))).values()
     node = node[name] if kind in ("policies", "callbacks") else node
-    if "REQUIRED" in yaml.safe_dump(node):
+    if "REQUIRED" in yaml.safe_dump(node) or cls is KINDS[kind][0]:  # the latter is only an argument's value
         return
     given = {key: value for key, value in node.get("init_args", {}).items() if value is not None}
     resolved = resolve_part("", node | {"init_args": given}, KINDS[kind][0], GIVEN.get(kind, set()))

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -66,6 +68,16 @@ def test_configs_lists_them(capsys, monkeypatch):
     assert re.search(
         r"quickstart +│ A small world in which the conversation pays +│ less than 10 seconds", printed
     )
+
+
+def test_configs_and_init_wait_for_no_torch(tmp_path):
+    code = (
+        "import sys\nfrom conbandit_torch.commands.main import main\n"
+        f"assert main(['configs']) == 0 and main(['init', {str(tmp_path / 'my.yaml')!r}]) == 0\n"
+        "assert 'torch' not in sys.modules and 'jsonargparse' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_init_copies_one_and_never_overwrites(capsys, tmp_path):

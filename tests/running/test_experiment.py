@@ -106,10 +106,14 @@ def test_settings_are_those_of_a_plan_with_the_same_defaults():
             "policies.a.init_args.representation: a config cannot hold this object",
         ),
         ({"policies": {"a": partial(max, 1)}}, r"policies.a: expected partial\(Class"),
+        ({"policies": {"a": lambda catalogue, users: None}}, "policies.a: expected a class, or partial"),
         ({"policies": {"result.json": LinUCB}, "rounds": 0}, "rounds: expected a whole number"),
         ({"seeds": []}, "seeds: expected distinct whole numbers"),
         ({"keep_policies": "perhaps"}, "keep_policies: expected true or false"),
-        ({"environment": partial(Synthetic, seed=3)}, "Synthetic has no argument 'seed'"),
+        (
+            {"environment": partial(Synthetic, seed=3)},
+            "environment.init_args: Synthetic has no argument 'seed'",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_as_for_yaml(changes, words):

@@ -52,7 +52,7 @@ def test_a_kept_policy_is_the_one_that_the_run_ended_with(folder, tmp_path):
     simulation = build(Experiment.from_yaml(write(tmp_path, GOOD)).plan, ("Con", 1), 1)
     simulation.run()
     policy = load_policy(folder, "Con", seed=1)
-    assert type(policy) is ConUCB and policy.mix == 0.3
+    assert type(policy) is ConUCB and policy.arm_model.weight == 0.3  # mix
     assert fingerprint(policy.state_dict()) == fingerprint(simulation.policy.state_dict())
     assert fingerprint(policy.state_dict()) == read_result(folder / "Con" / "seed1").fingerprint
     context = Context(torch.arange(4), torch.arange(40).expand(4, 40), rounds=12, catalogue=policy.catalogue)
@@ -174,7 +174,9 @@ def test_a_folder_cannot_have_anything_else_called(tmp_path, world):
     with pytest.raises(DataError, match="holds a ConUCB, which is no HConUCB"):
         HConUCB.from_pretrained(tmp_path)
     edited(tmp_path, class_path="nowhere.Policy")
-    with pytest.raises(DataError, match="nowhere.Policy is not imported: import nowhere first"):
+    with pytest.raises(
+        DataError, match="names nowhere.Policy, which is not imported: import nowhere, if you trust it"
+    ):
         Bandit.from_pretrained(tmp_path)
     for name in ("subprocess.Popen", "conbandit_torch.prepare"):
         part = {"class_path": name, "init_args": {"args": ["touch", str(tmp_path / "called")]}}
