@@ -93,7 +93,7 @@ class Pretrained(nn.Module, Remembers):
         given = {name: _made(node, folder / CONFIG) for name, node in config["init_args"].items()}
         given |= _under(_ARGUMENT, tensors)
         try:
-            policy = found(catalogue, config["num_users"], **given)
+            policy: ModuleT = found(catalogue, config["num_users"], **given)
             policy.load_state_dict(_under(_STATE, tensors))
         except (TypeError, ValueError, RuntimeError) as error:
             problem = " ".join(str(error).split())
