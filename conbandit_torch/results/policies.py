@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.core.serving import Serving
+from conbandit_torch.results.over_users import Ratio
 from conbandit_torch.running.objective import REGRET, Objective
+from conbandit_torch.running.result import HiddenShare
+from conbandit_torch.running.user_sums import UserSums
 
 
 @dataclass(frozen=True)
@@ -19,11 +23,26 @@ class Clicks:
         ctr: [S, W] click-through rate in every full window, as many windows as every seed has.
         window: counted events in a window.
         logged: [S] click-through rate of the log, which is that of a policy that picks at random.
+        users: sums per user, of every seed; empty: a run of a former version has none.
+        same_log: whether all seeds replayed the same log.
+        serving: how the log's items were chosen.
     """
 
     ctr: np.ndarray
     window: int
     logged: np.ndarray
+    users: list[UserSums] = field(default_factory=list)
+    same_log: bool = True
+    serving: Serving = "unknown"
+
+    def ratio(self, rows: list[int]) -> Ratio | None:
+        """Clicks per counted event of some seeds, with its error over users."""
+        if not self.users:
+            return None
+        clicks, counted = (
+            np.stack([getattr(self.users[row], name) for row in rows]) for name in ("clicks", "counted")
+        )
+        return Ratio.of(clicks, counted, same_users=self.same_log)
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,7 @@ class PolicyResults:
         num_users: U, for times per user.
         objective: what the policy is judged by.
         clicks: what replay earned; None: no log was replayed.
+        hidden: [S] features that were kept from the policy; empty: all were seen.
     """
 
     seeds: list[int]
@@ -47,6 +67,7 @@ class PolicyResults:
     num_users: int
     objective: Objective = REGRET
     clicks: Clicks | None = None
+    hidden: list[HiddenShare] = field(default_factory=list)
 
     def final(self, metric: str, seeds: Iterable[int] | None = None) -> np.ndarray:
         """[S] the metric at the end, of all seeds or of those given."""

@@ -18,12 +18,13 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest
 from conbandit_torch.results.policies import Clicks, PolicyResults, intervals, with_interval
 from conbandit_torch.results.results import Results
-from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
+from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, USERS, job_folders
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.objective import objective_of
 from conbandit_torch.running.plan import without_incidentals
 from conbandit_torch.running.record import COLUMNS, Record
 from conbandit_torch.running.result import JobResult, Replayed, ResultError, read_result
+from conbandit_torch.running.user_sums import UserSums, read_user_sums
 
 __all__ = ["METRICS", "Clicks", "PolicyResults", "Results", "intervals", "read_results", "with_interval"]
 
@@ -39,6 +40,7 @@ class _Job:
     last: Record
     table: list[dict[str, str]]
     settings: dict[str, Any]  # of its config, without policy and seed
+    users: UserSums | None  # if a log was replayed
     rounds: tuple[int, ...] = field(init=False)
     metrics: dict[str, list[float]] = field(init=False)
 
@@ -102,8 +104,11 @@ def _read_job(folder: Path) -> _Job:
             raise ResultError(f"{path} is damaged, or was edited: it is not what the job wrote")
         config = without_incidentals(yaml.safe_load(path.read_text(encoding="utf-8")))
         settings = {key: value for key, value in config.items() if key != "policies"}
+        path, users = folder / USERS, None
+        if result.replayed is not None and result.replayed.users:
+            users = read_user_sums(path)
         path = folder / METRICS_FILE
-        job = _Job(folder, result, result.last, _read_csv(path), settings)
+        job = _Job(folder, result, result.last, _read_csv(path), settings, users)
         if not job.rounds or job.rounds[-1] != result.last.round:
             end = job.rounds[-1] if job.rounds else 0
             raise ValueError(f"ends at round {end} of {result.last.round}")
@@ -136,6 +141,7 @@ def _keep_usual_rounds(jobs: dict[str, list[_Job]], left_out: list[str]) -> None
 
 def _sum_up(jobs: list[_Job]) -> PolicyResults:
     replayed = [job.result.replayed for job in jobs if job.result.replayed is not None]
+    users = [job.users for job in jobs if job.users is not None]
     return PolicyResults(
         seeds=[job.result.seed for job in jobs],
         seconds=np.array([job.last.seconds for job in jobs]),
@@ -143,16 +149,20 @@ def _sum_up(jobs: list[_Job]) -> PolicyResults:
         metrics={name: np.array([job.metrics[name] for job in jobs]) for name in METRICS},
         num_users=jobs[0].result.users,
         objective=objective_of(job.last for job in jobs),
-        clicks=_clicks(replayed) if len(replayed) == len(jobs) else None,
+        clicks=_clicks(replayed, users) if len(replayed) == len(jobs) else None,
+        hidden=[job.result.hidden for job in jobs if job.result.hidden is not None],
     )
 
 
-def _clicks(logs: list[Replayed]) -> Clicks:
+def _clicks(logs: list[Replayed], users: list[UserSums]) -> Clicks:
     shortest = min(len(log.ctr) for log in logs)
     return Clicks(
         ctr=np.array([log.ctr[:shortest] for log in logs]).reshape(len(logs), shortest),
         window=logs[0].window,
         logged=np.array([log.click_rate for log in logs]),
+        users=users if len(users) == len(logs) else [],
+        same_log=len({log.log for log in logs}) == 1,
+        serving=logs[0].serving,
     )
 
 
