@@ -134,6 +134,13 @@ class Catalogue(nn.Module):
         }
         return part
 
+    def seen_as(self, arm_features: Tensor) -> Catalogue:
+        """These arms, key-terms and graph, with other features [N, D']."""
+        other = copy.copy(self)
+        own = {"arm_features": arm_features, "term_features": self.average(arm_features)}
+        other._buffers = self._buffers | own
+        return other
+
     def extended(
         self,
         arm_features: Tensor,

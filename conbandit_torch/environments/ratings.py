@@ -27,7 +27,8 @@ class Ratings(Drawn):
         ridge: weight of the penalty `|theta|^2` in the fit; not used with prepared data.
         pool: candidates per user and round, drawn without replacement.
         noise: standard deviation of the rewards' and answers' noise.
-        feedback: "linear" or "binary".
+        feedback: "linear", "binary" (Eq. 5) or "logistic".
+        scale: how steep the probabilities of logistic feedback are.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see.
         delay: how many rounds after a decision its reward comes; None: in the same round.
@@ -46,6 +47,7 @@ class Ratings(Drawn):
         pool: int = 50,
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
+        scale: float = 1.0,
         users_per_round: int | None = None,
         hidden: int = 0,
         delay: Delay | None = None,
@@ -65,6 +67,7 @@ class Ratings(Drawn):
             pool=pool,
             noise=noise,
             feedback=feedback,
+            scale=scale,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,

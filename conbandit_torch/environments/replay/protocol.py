@@ -18,7 +18,7 @@ from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.log import fit, past_and_rest, with_enough_items
-from conbandit_torch.environments.simulated import FeedbackKind, Simulated
+from conbandit_torch.environments.simulated import AnswerKind, Simulated
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Replay(Simulated):
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
-        answers: FeedbackKind = "linear",
+        answers: AnswerKind = "linear",
         noise: float = 0.1,
         hidden: int = 0,
         cache: str | Path | None = None,
