@@ -55,7 +55,8 @@ class NeuralLinear(LinUCB):
 class NeuralThompson(LinThompson):
     """Thompson sampling on what a network makes of the arms, shared by all users (Riquelme et al. 2018).
 
-    Rule: phi, M and theta as in `NeuralLinear`; sample theta' ~ N(theta, v^2 M^-1), choose argmax phi^T theta'.
+    Rule: phi, M and theta as in `NeuralLinear`;
+        sample theta' ~ N(theta, v^2 M^-1), choose argmax phi^T theta'.
     Symbols: v `scale`.
     Differs: see `Network`; Riquelme et al. draw the noise's variance too.
 

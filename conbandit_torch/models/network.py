@@ -16,6 +16,7 @@ from conbandit_torch.models.refits import RefitEvery, RefitSchedule, refit_sched
 from conbandit_torch.models.representation import Representation
 from conbandit_torch.models.ridge import NumericsError
 
+TINY = 1e-6  # an output that is smaller for all arms says nothing, and counts as 0
 OFTEN_AT_FIRST = RefitSchedule(every=20, growth=0.1)
 
 
@@ -26,7 +27,7 @@ class Network(Representation):
     a mini-batch of the log is drawn, and w takes a step of Adam down the loss of
         mean(phi^T theta_u)   against the reward, or the answer,
     where every user's theta takes such steps too, from where it is; the loss is the link's, the squared error
-    for linear means. Then s scales every output to mean square `1 / m` over all arms, and every user's
+    for linear means. Then s scales all outputs to one mean square over all arms, and every user's
     regressions are rebuilt on the new phi. Between refits phi stays as it is.
     Mini-batches are drawn from counter-based random numbers, and Adam is new at every refit, so that
     `state_dict` is the whole policy. The network is in evaluation mode all the time: nothing in it is random.
@@ -46,6 +47,7 @@ class Network(Representation):
         batch: observations in a mini-batch.
         learning_rate: of Adam.
         weight_decay: by which Adam shrinks the weights (decoupled).
+        length: of `s f(x)`, root mean square over all arms; the shorter, the more the ridge holds them back.
     """
 
     learns = True
@@ -66,8 +68,7 @@ class Network(Representation):
         batch: int = 256,
         learning_rate: float = 0.01,
         weight_decay: float = 0.01,
-        weight: float = 1.0,
-        zero=False,
+        length: float = 0.7,
     ) -> None:
         super().__init__()
         for name, least in {"hidden": hidden, "outputs": outputs, "steps": steps, "batch": batch}.items():
@@ -75,14 +76,16 @@ class Network(Representation):
                 raise ValueError(f"{name} must be at least 1, got {least}")
         if not 0 < learning_rate < float("inf"):
             raise ValueError(f"learning_rate must be above 0 and finite, got {learning_rate}")
+        if not 0 < length < float("inf"):
+            raise ValueError(f"length must be above 0 and finite, got {length}")
         if not 0 <= weight_decay < float("inf"):
             raise ValueError(f"weight_decay must be a number of at least 0, got {weight_decay}")
         if network is not None and not isinstance(network, nn.Module):
             raise TypeError(f"network must be a torch.nn.Module, got {network!r}")
-        self.given, self.hidden, self.outputs = network, hidden, outputs
+        self.hidden, self.outputs = hidden, outputs
+        self.network = network
         self.keep_features, self.redraw = keep_features, redraw
-        self.weight = weight
-        self.zero = zero
+        self.length = length
         self.steps, self.batch = steps, batch
         self.learning_rate, self.weight_decay = learning_rate, weight_decay
         self.refit_every = refit_schedule(refit_every)
@@ -92,23 +95,15 @@ class Network(Representation):
     def build(self, seed: int) -> None:
         """The network, with weights drawn from the seed."""
         like = self.catalogue.arm_features
-        network = Layers(self.catalogue.dim, self.hidden, self.outputs) if self.given is None else self.given
-        del self.given
+        network = self.network
+        if network is None:
+            network = Layers(self.catalogue.dim, self.hidden, self.outputs)
         if self.redraw:
             _redraw(network, Stream(seed, "network weights"))
         self.network = network.to(like).eval()
         self._batches = Stream(seed, "network batches")
         self.register_buffer("trainings", torch.zeros((), dtype=torch.int64, device=like.device))
-        some = like[:2]
-        made = self._outputs(some)
-        if not isinstance(made, Tensor) or made.ndim != 2 or len(made) != len(some) or not made.shape[1]:
-            came = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
-            raise ValueError(
-                f"the network must make [n, m] numbers of [n, {like.shape[1]}] features, with any m; "
-                f"of {list(some.shape)} it made {came}"
-            )
-        if made.dtype != like.dtype:
-            raise ValueError(f"the network must make {like.dtype}, as the features are, got {made.dtype}")
+        made = self._first_outputs(like[:2])
         self.dim = made.shape[1] + (self.catalogue.dim if self.keep_features else 0)
         self.register_buffer("scale", like.new_ones(made.shape[1]))
         self._rescale()
@@ -121,11 +116,6 @@ class Network(Representation):
     def refit(self, refit: Refit) -> None:
         """Train the network, then rebuild every user's regressions."""
         start = time.perf_counter()
-        if self.zero:
-            z = self.zero
-            self.zero = False
-            self._rescale()
-            self.zero = z
         with torch.enable_grad():
             self._train(refit)
         self.trainings.add_(1)
@@ -152,6 +142,20 @@ class Network(Representation):
 
     def _outputs(self, x: Tensor) -> Tensor:
         made: Tensor = self.network(x)
+        return made
+
+    def _first_outputs(self, some: Tensor) -> Tensor:
+        """[2, m] of the first arms' features [2, D], if the network can be used at all."""
+        wanted = f"the network must make [n, m] numbers of [n, {some.shape[1]}] features, with any m above 0"
+        try:
+            made = self._outputs(some)
+        except RuntimeError as error:  # torch's, about shapes
+            raise ValueError(f"{wanted}; of {list(some.shape)} it made an error: {error}") from error
+        if not isinstance(made, Tensor) or made.ndim != 2 or len(made) != len(some) or not made.shape[1]:
+            came = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
+            raise ValueError(f"{wanted}; of {list(some.shape)} it made {came}")
+        if made.dtype != some.dtype:
+            raise ValueError(f"the network must make {some.dtype}, as the features are, got {made.dtype}")
         return made
 
     def _train(self, refit: Refit) -> None:
@@ -194,7 +198,7 @@ class Network(Representation):
         self._losses = torch.stack((every[:tenth].mean(), every[-tenth:].mean()))
 
     def _rescale(self) -> None:
-        """Let every output have mean square 1 / m over all arms, or else a ridge means nothing."""
+        """Let all outputs have one mean square over all arms, or else a ridge means nothing."""
         with torch.no_grad():
             made = self._outputs(self.catalogue.arm_features)
         if not all_finite(made):
@@ -203,11 +207,7 @@ class Network(Representation):
                 f"trainings: lower learning_rate (it is {self.learning_rate}), or scale the features"
             )
         size = made.square().mean(0).sqrt() * made.shape[1] ** 0.5
-        self.scale.copy_(
-            torch.where(size > 1e-6, self.weight / size.clamp_min(1e-6), 0.0)
-        )  # 0: it says nothing
-        if self.zero and not int(self.trainings) and self.keep_features:
-            self.scale.zero_()
+        self.scale.copy_(torch.where(size > TINY, self.length / size.clamp_min(TINY), 0.0))
 
 
 class Layers(nn.Module):
