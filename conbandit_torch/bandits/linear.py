@@ -99,6 +99,11 @@ class LinearBandit(Bandit):
         """Whether what one user does never changes another's model: not, if the representation learns."""
         return not self.representation.learns
 
+    @property
+    def order_matters(self) -> bool:  # type: ignore[override]
+        """Whether the order of rewards does: a step of a link that is not linear depends on those before."""
+        return not self.link.is_linear
+
     def levels(self) -> list[Level]:
         """The chain of regressions that a score rests on, that of the arms first."""
         return [Level("theta", self.arm_model, self.alpha)]
