@@ -19,6 +19,7 @@ from conbandit_torch.running.objective import CTR, REGRET, Objective
 LEVEL = 0.05
 
 _ONLY_IN_MARKDOWN = (1, 4)  # columns: seeds, and the difference from the baseline
+_WITH_NAMES = (0, 3)  # columns: the policy, and its share of the baseline
 
 Pair = tuple[str, str]
 
@@ -45,7 +46,9 @@ class Report:
         shown = [number for number in range(len(self.headings)) if number not in _ONLY_IN_MARKDOWN]
         for number in shown:
             words = self.headings[number].replace(" ", "\n", 1).replace("/", " per\n")
-            table.add_column(words, justify="right" if number else "left", no_wrap=True)
+            # In a narrow terminal names are broken, numbers never.
+            whole = number not in _WITH_NAMES
+            table.add_column(words, justify="right" if number else "left", no_wrap=whole, overflow="fold")
         for line in self.lines:
             table.add_row(*(line[number] for number in shown))
         return table

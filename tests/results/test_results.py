@@ -1,11 +1,13 @@
 """Reading results back: curves, reports, figures."""
 
+import io
 import json
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import stats
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -166,6 +168,17 @@ def test_a_single_seed_gets_no_interval_and_no_test_and_says_so():
     assert [line[2] for line in report.lines] == ["2.00", "3.00"]
     assert "Only one seed, hence no interval and no test." in report.notes
     assert report.order == "Order by regret: B ~ A"
+
+
+def test_a_narrow_terminal_breaks_names_and_never_numbers():
+    long = {
+        "a policy with a very long name": [131.0, 132.0],
+        "another one that is longer still": [89.0, 90.0],
+    }
+    terminal = Console(width=80, record=True, file=io.StringIO())
+    terminal.print(compare(made_up(**long)).table())
+    shown = terminal.export_text()
+    assert "131.50 ± " in shown and "89.50 ± " in shown and "…" not in shown
 
 
 def test_report_is_shown_and_written(results, capsys):
