@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
-from conbandit_torch import LinearBandit, LogisticUCB, LinUCB, Synthetic, play_round
+from conbandit_torch import LinearBandit, LinUCB, LogisticUCB, Synthetic, play_round
 
 FACTORS = (0.5, 1.0, 1.96, 3.0)
 

@@ -244,9 +244,11 @@ class _Live:
         """[n, dim] the mean of the key-terms' arms."""
         catalogue = self._own.catalogue
         every = torch.arange(catalogue.num_terms, device=catalogue.arm_features.device)[ids]
-        edges = catalogue.arms_of(every)
-        own = edges.weight[:, None] * self.arms(edges.target)
-        return own.new_zeros(len(every), own.shape[1]).index_add(0, edges.owner, own)
+        terms, place = every.unique(return_inverse=True)
+        edges = catalogue.arms_of(terms)
+        arms, row = edges.target.unique(return_inverse=True)  # key-terms share arms: each is encoded once
+        own = edges.weight[:, None] * self.arms(arms)[row]
+        return own.new_zeros(len(terms), own.shape[1]).index_add(0, edges.owner, own)[place]
 
 
 class _Heads:

@@ -199,7 +199,7 @@ def test_visitors_are_distinct_and_all_come_in_time():
 def test_a_split_environment_takes_no_features_of_a_contexts_own():
     world = small_world(hidden=2)
     context = world.observe()
-    with pytest.raises(ValueError, match="with hidden features, a context's features are the catalogue's"):
+    with pytest.raises(ValueError, match="do not see all features, a context's are the catalogue's"):
         world.expected(Context(context.users, context.arms, context.arm_features, rounds=0))
 
 
