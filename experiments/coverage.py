@@ -10,6 +10,7 @@ approximation that is right holds 95 % of them.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 import torch
@@ -42,15 +43,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scale", type=float, default=3.0)
     given = parser.parse_args()
-    print("| policy | round | " + " | ".join(f"factor {factor}" for factor in FACTORS) + " |")
-    print("|---|--:|" + "--:|" * len(FACTORS))
+    head = " | ".join(f"factor {factor}" for factor in FACTORS)
+    sys.stdout.write(f"| policy | round | {head} |\n|---|--:|{'--:|' * len(FACTORS)}\n")
     for name, make in {"LogisticUCB": LogisticUCB, "LinUCB": LinUCB}.items():
         sizes = {"users": 50, "arms": 1000, "terms": 80, "dim": 10, "pool": 25, "seed": given.seed}
         world = Synthetic(**sizes, feedback="logistic", scale=given.scale)
         policy = make(world.catalogue, world.num_users)
         with torch.no_grad():
             for number, shares in coverage(policy, world, given.rounds).items():
-                print(f"| {name} | {number} | " + " | ".join(f"{share:.1%}" for share in shares) + " |")
+                row = " | ".join(f"{share:.1%}" for share in shares)
+                sys.stdout.write(f"| {name} | {number} | {row} |\n")
 
 
 if __name__ == "__main__":

@@ -273,8 +273,9 @@ class LinearBandit(Bandit):
             length = self.arm_model.solution.norm(dim=1)  # [U]
             own["link/length"] = length.mean()
             own["link/share_at_bound"] = (length > 0.999 * self.link.bound).to(length).mean()
-            own["link/refit_loss"] = torch.tensor(self.link_loss)
-            own["link/refit_seconds"] = torch.tensor(self.link_seconds)
+            if not math.isnan(self.link_loss):  # or else there was no fit yet
+                own["link/refit_loss"] = torch.tensor(self.link_loss)
+                own["link/refit_seconds"] = torch.tensor(self.link_seconds)
         return own | self.representation.diagnostics(some, self.theta(some.who))
 
     def _step(self, model: RidgeRegression, context: Context, features: Tensor, target: Tensor) -> None:

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import shutil
+from functools import partial
 
 import pytest
 import torch
@@ -14,11 +15,15 @@ from conbandit_torch import (
     ArmCon,
     Callback,
     ConLinUCB,
+    ConLogisticUCB,
+    ConNeuralLinear,
     ConUCB,
     HArmCon,
     HConUCB,
     HLinUCB,
     LinUCB,
+    Logistic,
+    Network,
     Random,
     Simulation,
     VarRS,
@@ -43,6 +48,12 @@ from tests.conftest import small_world
 from tests.helpers.commands import rows
 from tests.helpers.simulations import StopAt, comparable
 
+
+def on_a_network(kind, catalogue, num_users, seed):
+    own = Network(steps=6, batch=8, hidden=5, outputs=3, refit_every=7)
+    return kind(catalogue, num_users, representation=own, seed=seed)
+
+
 POLICIES = {
     "Random": (Random, {}),
     "LinUCB": (LinUCB, {}),
@@ -53,6 +64,8 @@ POLICIES = {
     "hLinUCB": (HLinUCB, {"hidden_dim": 2}),
     "hConUCB+refit": (HConUCB, {"hidden_dim": 2, "refit_every": 7}),
     "hArmCon+refit": (HArmCon, {"hidden_dim": 2, "refit_every": 10}),
+    "ConLogisticUCB": (ConLogisticUCB, {"link": Logistic(refit_every=7)}),
+    "ConNeuralLinear": (partial(on_a_network, ConNeuralLinear), {}),
 }
 
 
