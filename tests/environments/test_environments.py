@@ -219,7 +219,7 @@ def test_key_terms_that_no_arm_drew_are_left_out():
         ({"noise": -0.1}, "noise must be a number of at least 0, got -0.1"),
         ({"spread": float("nan")}, "spread must be a number of at least 0, got nan"),
         ({"users_per_round": 8}, "users_per_round must be from 1 to the 7 users, got 8"),
-        ({"feedback": "both"}, "feedback must be 'linear' or 'binary', got 'both'"),
+        ({"feedback": "both"}, "feedback must be 'linear', 'binary' or 'logistic', got 'both'"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

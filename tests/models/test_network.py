@@ -94,6 +94,7 @@ def test_a_key_term_is_the_mean_of_its_encoded_arms(world):
     torch.testing.assert_close(seen.terms()[3], expected)
 
 
+@pytest.mark.slow
 def test_it_keeps_the_contract():
     """Training often enough for the contract's short runs; exported policies' is checked where all are."""
     check_policy(lambda *args, seed: ConUCB(*args, representation=Network(**FAST), seed=seed))
