@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -14,10 +15,10 @@ from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Arms, Question
-from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Outcome
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Late
+from conbandit_torch.environments.hiding import describe_hidden, hidden_columns
 from conbandit_torch.kernels import kernels_for
 
 FeedbackKind = Literal["linear", "binary", "logistic"]
@@ -36,16 +37,20 @@ class Simulated(Environment):
     A subclass says who comes (`visitors`), which arms they may be shown (`pools`) and how noisy they are
     (`arm_noise`, `term_noise`), each as a function of users and of the users' own rounds.
 
-    With `hidden` features, that many of the columns, drawn at random, are kept from the policies: they
-    see a catalogue of the others, while rewards and answers come from all of them.
+    With `hidden` features, that many of the columns, drawn at random, or those named, are kept from the
+    policies: they see a catalogue of the others, while rewards and answers come from all of them.
 
     Args:
         catalogue: arms and key-terms, with all features.
         theta: [U, D] the users' true preferences.
         feedback: "linear", "binary" or "logistic".
-        hidden: how many features policies do not see.
+        hidden: how many features policies do not see, or the names of which.
         hidden_seed: seed of the draw of those features.
+        balance_hidden: whether their share of `|x|^2` is to be close to their share of the features.
         scale: how steep the probabilities of logistic feedback are.
+
+    Attributes:
+        hidden: how many features policies do not see.
     """
 
     theta: Tensor  # [U, D]
@@ -58,8 +63,9 @@ class Simulated(Environment):
         catalogue: Catalogue,
         theta: Tensor,
         feedback: FeedbackKind = "linear",
-        hidden: int = 0,
+        hidden: int | Sequence[str] = 0,
         hidden_seed: int = 0,
+        balance_hidden: bool = False,
         scale: float = 1.0,
     ) -> None:
         super().__init__()
@@ -69,16 +75,16 @@ class Simulated(Environment):
             raise ValueError(f"scale must be above 0 and finite, got {scale}")
         if scale != 1 and feedback != "logistic":
             raise ValueError(f"scale is of logistic feedback, and feedback is {feedback!r}: leave scale out")
-        if not 0 <= hidden < catalogue.dim:
-            raise ValueError(
-                f"hidden must be from 0 to {catalogue.dim - 1}, below the number of features, got {hidden}"
-            )
-        self.num_users, self.feedback, self.hidden, self.scale = len(theta), feedback, hidden, scale
+        columns = hidden_columns(catalogue, hidden, hidden_seed, balance_hidden)
+        self.num_users, self.feedback, self.hidden = len(theta), feedback, len(columns)
+        self.scale = scale
+        self.hidden_features = describe_hidden(catalogue, columns)
         self._world = catalogue
         self.catalogue = catalogue
-        if hidden:
-            order = Stream(hidden_seed, "split").bits(torch.zeros(1, dtype=torch.int64), 0, catalogue.dim)[0]
-            self.catalogue = catalogue.restricted_to(order.argsort()[hidden:].sort().values)
+        if len(columns):
+            seen = torch.ones(catalogue.dim, dtype=torch.bool)
+            seen[columns] = False
+            self.catalogue = catalogue.restricted_to(seen.nonzero().squeeze(1))
         self.register_buffer("theta", theta, persistent=False)
         self.register_buffer("rounds", torch.zeros(len(theta), dtype=torch.int64))
         self.register_buffer("answered", torch.zeros_like(self.rounds))

@@ -223,10 +223,19 @@ def _marker(dtype: torch.dtype) -> Path:
 
 def _run(kernel: Any, *arguments: Any) -> Any:
     with _ONE_AT_A_TIME:
+        _launch_threads()
         threads = min(kernel_threads(), _MOST_THREADS)
         if threads != numba.get_num_threads():
             numba.set_num_threads(threads)
         return kernel(*arguments)
+
+
+@cache
+def _launch_threads() -> None:
+    """Start numba's threads, and leave torch its number: OpenMP, which they share, would give it numba's."""
+    threads = torch.get_num_threads()
+    numba.get_num_threads()  # starts them
+    torch.set_num_threads(threads)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

@@ -17,12 +17,15 @@ import yaml
 
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.seals import file_digest
-from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
+from conbandit_torch.core.serving import Serving
+from conbandit_torch.results.over_users import Ratio
+from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, USERS, job_folders
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.objective import REGRET, Objective, objective_of
 from conbandit_torch.running.plan import without_incidentals
 from conbandit_torch.running.record import COLUMNS, Record
-from conbandit_torch.running.result import JobResult, Replayed, ResultError, read_result
+from conbandit_torch.running.result import HiddenShare, JobResult, Replayed, ResultError, read_result
+from conbandit_torch.running.user_sums import UserSums, read_user_sums
 
 METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
 
@@ -35,11 +38,26 @@ class Clicks:
         ctr: [S, W] click-through rate in every full window, as many windows as every seed has.
         window: counted events in a window.
         logged: [S] click-through rate of the log, which is that of a policy that picks at random.
+        users: sums per user, of every seed; empty: a run of a former version has none.
+        same_log: whether all seeds replayed the same log.
+        serving: how the log's items were chosen.
     """
 
     ctr: np.ndarray
     window: int
     logged: np.ndarray
+    users: list[UserSums] = field(default_factory=list)
+    same_log: bool = True
+    serving: Serving = "unknown"
+
+    def ratio(self, rows: list[int]) -> Ratio | None:
+        """Clicks per counted event of some seeds, with its error over users."""
+        if not self.users:
+            return None
+        clicks, counted = (
+            np.stack([getattr(self.users[row], name) for row in rows]) for name in ("clicks", "counted")
+        )
+        return Ratio.of(clicks, counted, same_users=self.same_log)
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,7 @@ class PolicyResults:
         num_users: U, for times per user.
         objective: what the policy is judged by.
         clicks: what replay earned; None: no log was replayed.
+        hidden: [S] features that were kept from the policy; empty: all were seen.
     """
 
     seeds: list[int]
@@ -63,6 +82,7 @@ class PolicyResults:
     num_users: int
     objective: Objective = REGRET
     clicks: Clicks | None = None
+    hidden: list[HiddenShare] = field(default_factory=list)
 
     def final(self, metric: str, seeds: Iterable[int] | None = None) -> np.ndarray:
         """[S] the metric at the end, of all seeds or of those given."""
@@ -95,6 +115,7 @@ class _Job:
     last: Record
     table: list[dict[str, str]]
     settings: dict[str, Any]  # of its config, without policy and seed
+    users: UserSums | None  # if a log was replayed
     rounds: tuple[int, ...] = field(init=False)
     metrics: dict[str, list[float]] = field(init=False)
 
@@ -183,8 +204,11 @@ def _read_job(folder: Path) -> _Job:
             raise ResultError(f"{path} is damaged, or was edited: it is not what the job wrote")
         config = without_incidentals(yaml.safe_load(path.read_text(encoding="utf-8")))
         settings = {key: value for key, value in config.items() if key != "policies"}
+        path, users = folder / USERS, None
+        if result.replayed is not None and result.replayed.users:
+            users = read_user_sums(path)
         path = folder / METRICS_FILE
-        job = _Job(folder, result, result.last, _read_csv(path), settings)
+        job = _Job(folder, result, result.last, _read_csv(path), settings, users)
         if not job.rounds or job.rounds[-1] != result.last.round:
             end = job.rounds[-1] if job.rounds else 0
             raise ValueError(f"ends at round {end} of {result.last.round}")
@@ -217,6 +241,7 @@ def _keep_usual_rounds(jobs: dict[str, list[_Job]], left_out: list[str]) -> None
 
 def _sum_up(jobs: list[_Job]) -> PolicyResults:
     replayed = [job.result.replayed for job in jobs if job.result.replayed is not None]
+    users = [job.users for job in jobs if job.users is not None]
     return PolicyResults(
         seeds=[job.result.seed for job in jobs],
         seconds=np.array([job.last.seconds for job in jobs]),
@@ -224,16 +249,20 @@ def _sum_up(jobs: list[_Job]) -> PolicyResults:
         metrics={name: np.array([job.metrics[name] for job in jobs]) for name in METRICS},
         num_users=jobs[0].result.users,
         objective=objective_of(job.last for job in jobs),
-        clicks=_clicks(replayed) if len(replayed) == len(jobs) else None,
+        clicks=_clicks(replayed, users) if len(replayed) == len(jobs) else None,
+        hidden=[job.result.hidden for job in jobs if job.result.hidden is not None],
     )
 
 
-def _clicks(logs: list[Replayed]) -> Clicks:
+def _clicks(logs: list[Replayed], users: list[UserSums]) -> Clicks:
     shortest = min(len(log.ctr) for log in logs)
     return Clicks(
         ctr=np.array([log.ctr[:shortest] for log in logs]).reshape(len(logs), shortest),
         window=logs[0].window,
         logged=np.array([log.click_rate for log in logs]),
+        users=users if len(users) == len(logs) else [],
+        same_log=len({log.log for log in logs}) == 1,
+        serving=logs[0].serving,
     )
 
 

@@ -5,6 +5,7 @@
 - `<policy>/seed<k>/`: one job:
     - `config.yaml`, `metrics.csv`, `events.out.tfevents.*`: written while it runs
     - `checkpoints/<round>/` with `manifest.json` and `state.safetensors`: while it has not finished
+    - `users.csv`: sums per user, if a log was replayed
     - `result.json`: written last: the job has finished
     - `error.txt`: why the last attempt failed
 """
@@ -37,6 +38,7 @@ _TOP = (EXPERIMENT, HOW, LOCK, SUMMARY, CURVES, WINDOWS, REPORT, AGGREGATE, PLOT
 
 CONFIG = "config.yaml"
 METRICS = "metrics.csv"
+USERS = "users.csv"
 RESULT = "result.json"
 ERROR = "error.txt"
 CHECKPOINTS = "checkpoints"

@@ -28,6 +28,7 @@ from conbandit_torch.running.folder import (
     CHECKPOINTS,
     CONFIG,
     METRICS,
+    USERS,
     error_file,
     error_files,
     event_files,
@@ -40,6 +41,7 @@ from conbandit_torch.running.origin import Origin, package_version
 from conbandit_torch.running.plan import Experiment
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import (
+    HiddenShare,
     Job,
     JobResult,
     OtherFormatError,
@@ -49,6 +51,7 @@ from conbandit_torch.running.result import (
     write_result,
 )
 from conbandit_torch.running.signals import stop_on_signals
+from conbandit_torch.running.user_sums import write_user_sums
 
 _log = logging.getLogger(__name__)
 
@@ -130,13 +133,13 @@ def _play(
         simulation.restore(saved)
     stop.simulation = simulation
     records = simulation.run()
-    log = simulation.environment.logged(simulation.rounds)
     result = JobResult(
         *job,
         last=replace(records[-1], details={}),
         users=simulation.metrics.num_users,
         fingerprint=fingerprint(simulation.policy.state_dict(), processes),
-        replayed=None if log is None else Replayed(*log, window=WINDOW, ctr=simulation.metrics.windows()),
+        replayed=_replayed(simulation, folder),
+        hidden=HiddenShare(*hidden) if (hidden := simulation.environment.hidden_features) else None,
         origin=origin,
     )
     if processes.is_first:
@@ -148,6 +151,23 @@ def _play(
         for errors in error_files(folder):  # of former attempts
             errors.unlink()
     return result
+
+
+def _replayed(simulation: Simulation, folder: Path) -> Replayed | None:
+    """What replay of a log gave, whose sums per user are written to a file; None: no log was replayed."""
+    log = simulation.environment.logged(simulation.rounds)
+    if log is None:
+        return None
+    write_user_sums(folder / USERS, simulation.metrics.user_sums())
+    return Replayed(
+        events=log.events,
+        click_rate=log.click_rate,
+        window=WINDOW,
+        ctr=simulation.metrics.windows(),
+        serving=log.serving,
+        log=log.digest,
+        users=file_digest(folder / USERS),
+    )
 
 
 def _loggers(

@@ -16,6 +16,7 @@ from conbandit_torch.core.screen import Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import kernels_for
 from conbandit_torch.running.record import Record
+from conbandit_torch.running.user_sums import USER_COLUMNS, UserSums
 
 WINDOW = 500  # counted events in a window of the click-through rate, as in [Zhang20]
 
@@ -60,6 +61,7 @@ class Metrics(nn.Module):
     _asked: Tensor  # [K] how often each key-term was asked
     _counted: Tensor  # [] events of a log that counted, in the order of round and row
     _clicks: Tensor  # [W] clicks in each WINDOW of them; empty unless a log is replayed
+    _of_users: Tensor  # [U, 7] the columns of `UserSums`; empty unless a log is replayed
 
     def __init__(self, environment: Environment, screen: Screen) -> None:
         super().__init__()
@@ -76,6 +78,8 @@ class Metrics(nn.Module):
         self.register_buffer("_counted", torch.zeros((), dtype=torch.int64, device=device))
         clicks = torch.zeros(-(-events // WINDOW), dtype=torch.float64, device=device)
         self.register_buffer("_clicks", clicks)
+        users = torch.zeros(environment.num_users if events else 0, len(USER_COLUMNS)).double()
+        self.register_buffer("_of_users", users.to(device))
 
     def add(self, played: Round) -> None:
         """Count one round."""
@@ -87,6 +91,7 @@ class Metrics(nn.Module):
             place = self._counted + torch.arange(len(reward), device=reward.device)
             self._clicks.index_add_(0, place // WINDOW, reward.double())
             self._counted += len(reward)
+            self._add_to_users(played)
         for question, _ in played.dialogue:
             self._sums[5] += len(question)
             for side in question.about.sides():
@@ -119,6 +124,25 @@ class Metrics(nn.Module):
             ctr=ctr,
             details={tag: value.clone() for tag, value in details.items()},  # the state goes on changing
         )
+
+    def _add_to_users(self, played: Round) -> None:
+        """Sums per user; in a round each user has at most one row."""
+        sums, rows, feedback = self._of_users, played.context.rows, played.outcome.feedback[0]
+        sums[rows, 0] += 1
+        seen = feedback.context.rows
+        sums[seen, 1] += 1
+        sums[seen, 2] += feedback.reward.double()
+        weighted = played.outcome.weighted
+        if weighted is not None:
+            weight, guess = weighted.weight.double(), weighted.guess.double()
+            sums[rows, 6] += guess
+            gains = (weight, weight.square(), weight * feedback.reward)
+            missed = weight * (feedback.reward - guess[weighted.rows])
+            sums[seen, 3:] += torch.stack((*gains, missed), dim=1)
+
+    def user_sums(self) -> UserSums:
+        """What replay gave, user by user."""
+        return UserSums(*self._of_users.cpu().numpy().T.copy())
 
     def windows(self) -> list[float]:
         """Click-through rate of every full window of counted events."""

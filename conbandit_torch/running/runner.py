@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
-from typing import Any
 
 import torch
 from rich.console import Console
@@ -25,7 +24,7 @@ from conbandit_torch.configuration.build import build_callbacks, build_environme
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
-from conbandit_torch.core.seals import is_as_sealed, sealed, sealed_text, unsealed
+from conbandit_torch.core.seals import sealed, sealed_text
 from conbandit_torch.kernels import using
 from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.running.folder import EXPERIMENT, HOW, FolderInUseError, sole_writer
@@ -129,37 +128,6 @@ def _alone_in(folder: Path) -> Iterator[None]:
             yield
     except FolderInUseError as error:
         raise ConfigError(f"--out {folder}: {error}; wait for it, or name another folder") from None
-
-
-def how_it_ran(folder: Path) -> dict[str, Any]:
-    """Threads, jobs, backend and processes of the last run into the folder."""
-    try:
-        how = unsealed((folder / HOW).read_text(encoding="utf-8"))
-        numbers = {key: int(how[key]) for key in ("threads", "jobs", "devices", "num_nodes")}
-        return numbers | {"backend": str(how["backend"])}
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        problem = f"no results folder, {HOW} is missing or damaged" if folder.exists() else "no such folder"
-        remedy = f"; `conbandit run CONFIG --out {folder}` goes on" if (folder / EXPERIMENT).exists() else ""
-        raise ConfigError(f"{folder}: {problem}{remedy}") from None
-
-
-def experiment_of(folder: Path) -> Path:
-    """The folder's `experiment.yaml`, if it is what a run has written there.
-
-    Raises:
-        ConfigError: if it is missing, damaged or edited: a resume goes on with what ran and nothing else.
-    """
-    path = folder / EXPERIMENT
-    try:
-        intact = is_as_sealed(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        intact = False
-    if not intact:
-        raise ConfigError(
-            f"{path}: is missing, or not what the run wrote there (its first line has a digest of the rest): "
-            f"`conbandit run CONFIG --out {folder}` goes on with a config, which may be this file"
-        )
-    return path
 
 
 def check(experiment: Experiment, processes: Processes = ALONE) -> None:

@@ -6,7 +6,7 @@ import torch
 
 from conbandit_torch import RidgeRegression
 from conbandit_torch.core.algebra import weighted_norm
-from conbandit_torch.models.ridge import NumericsError
+from conbandit_torch.models.inverses import NumericsError
 from tests.conftest import ALGEBRA, EXACT
 
 U, D = 5, 4

@@ -2,7 +2,6 @@
 
 import re
 import threading
-import time
 
 import pytest
 import yaml
@@ -18,6 +17,7 @@ from conbandit_torch.running import folder as results_folder
 from conbandit_torch.running import runner, summary
 from conbandit_torch.running.record import Record
 from conbandit_torch.running.result import JobResult
+from tests.conftest import wait_for
 from tests.helpers.commands import conbandit, numbers, rows
 from tests.helpers.configs import GOOD, changed, write
 
@@ -129,10 +129,7 @@ def test_waiting_for_another_process_is_said(tmp_path, monkeypatch, caplog):
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    deadline = time.monotonic() + 20
-    while "another process is still at work on this job" not in caplog.text:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: "another process is still at work on this job" in caplog.text)
     assert not entered.is_set()
     held.release()
     waiting.join()
@@ -140,12 +137,10 @@ def test_waiting_for_another_process_is_said(tmp_path, monkeypatch, caplog):
 
 
 def test_a_world_too_large_for_the_memory_says_how_much_it_would_need():
-    start = time.monotonic()
     with pytest.raises(
         ValueError, match=r"1,000,000,000 users .* would need [\d,.]+ GiB of memory; this machine"
     ):
         Synthetic(users=10**9)
-    assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -160,11 +155,9 @@ def test_a_world_too_large_for_the_memory_says_how_much_it_would_need():
 def test_a_size_in_a_config_that_no_memory_holds_is_refused_before_it_is_filled(
     tmp_path, capsys, key, value, said
 ):
-    start = time.monotonic()
     assert main(["run", str(write(tmp_path, changed(key, value))), "--out", str(tmp_path / "out")]) == 2
     shown = capsys.readouterr().err.replace("\n", " ")
     assert re.search(said, shown) and "GiB of memory; this machine has" in shown
-    assert time.monotonic() - start < 60
 
 
 def test_a_result_costs_a_line_of_the_summary_however_many_there_are(tmp_path, monkeypatch):
