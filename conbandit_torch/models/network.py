@@ -12,9 +12,9 @@ from conbandit_torch.core.checks import all_finite
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.models.history import Observations, Refit
+from conbandit_torch.models.inverses import NumericsError
 from conbandit_torch.models.refits import RefitEvery, RefitSchedule, refit_schedule
 from conbandit_torch.models.representation import Representation
-from conbandit_torch.models.ridge import NumericsError
 
 TINY = 1e-6  # an output that is smaller for all arms says nothing, and counts as 0
 OFTEN_AT_FIRST = RefitSchedule(every=20, growth=0.1)

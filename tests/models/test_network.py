@@ -21,7 +21,7 @@ from conbandit_torch import (
     Terms,
     play_round,
 )
-from conbandit_torch.models.ridge import NumericsError
+from conbandit_torch.models.inverses import NumericsError
 from conbandit_torch.testing import check_policy
 from tests.conftest import ALGEBRA, small_world
 from tests.reference import network as reference
