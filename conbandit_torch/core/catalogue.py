@@ -157,6 +157,13 @@ class Catalogue(nn.Module):
         part.feature_names = tuple(self.feature_names[column] for column in columns.tolist())
         return part
 
+    def seen_as(self, arm_features: Tensor) -> Catalogue:
+        """These arms, key-terms and graph, with other features [N, D']."""
+        other = copy.copy(self)
+        own = {"arm_features": arm_features, "term_features": self.average(arm_features)}
+        other._buffers = self._buffers | own
+        return other
+
     def extended(
         self,
         arm_features: Tensor,
