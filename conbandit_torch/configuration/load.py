@@ -13,6 +13,7 @@ from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.build import GIVEN_TO_ENVIRONMENTS, GIVEN_TO_POLICIES, resolve_part
 from conbandit_torch.configuration.errors import check_keys
+from conbandit_torch.configuration.loggers import resolve_logger
 from conbandit_torch.configuration.values import REFUSALS, parse_value
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
 from conbandit_torch.core.errors import ConfigError, choices
@@ -31,8 +32,8 @@ _CHOICES = {
     "bad_feedback": BadFeedback,
     "if_logger_fails": IfLoggerFails,
 }
-_PARTS = ("environment", "policies", "callbacks")
-_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "tune")
+_PARTS = ("environment", "policies", "callbacks", "loggers")
+_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "loggers", "tune")
 
 
 def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
@@ -67,9 +68,7 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
     check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
     if not isinstance(config["policies"], dict) or not config["policies"]:
         raise ConfigError(f"{path}: policies: expected a mapping of names to policies")
-    named = config.get("callbacks") or {}
-    if not isinstance(named, dict):
-        raise ConfigError(f"{path}: callbacks: expected a mapping of names to callbacks, got {named!r}")
+    named = _named(path, config, "callbacks")
     settings = _settings(path, {k: v for k, v in config.items() if k not in _PARTS})
     policies = {}
     for name, node in config["policies"].items():
@@ -90,7 +89,25 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
         str(name): resolve_part(f"{path}: callbacks.{name}", node, Callback, set())
         for name, node in named.items()
     }
-    return Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
+    loggers = {
+        str(name): resolve_logger(f"{path}: loggers.{name}", node)
+        for name, node in _named(path, config, "loggers").items()
+    }
+    return Experiment(
+        str(path),
+        environment=environment,
+        policies=policies,
+        callbacks=callbacks,
+        loggers=loggers,
+        **settings,
+    )
+
+
+def _named(path: Path, config: dict[str, Any], key: str) -> dict[str, Any]:
+    named: Any = config.get(key) or {}
+    if not isinstance(named, dict):
+        raise ConfigError(f"{path}: {key}: expected a mapping of names to {key}, got {named!r}")
+    return named
 
 
 def parse_seeds(value: Any) -> list[int]:

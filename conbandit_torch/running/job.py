@@ -7,15 +7,18 @@ import logging
 import shutil
 import traceback
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from conbandit_torch.callbacks.base import Callback, Forgiving, StoppedError
 from conbandit_torch.callbacks.checkpoints import Checkpoint
+from conbandit_torch.callbacks.loggers import LoggerCallback
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.callbacks.tensorboard import TensorBoard
 from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
+from conbandit_torch.configuration.loggers import build_logger
 from conbandit_torch.core.digests import data_digest, fingerprint, gather_digests
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
@@ -179,10 +182,14 @@ def _loggers(
     if not resuming:
         for rest in event_files(folder):  # of an attempt that was broken off
             rest.unlink()
-    board: Callback = TensorBoard(folder, experiment.dump(*job), experiment.hparams(*job))
+    hparams = experiment.hparams(*job)
+    loggers: dict[str, Callback] = {"TensorBoard": TensorBoard(folder, experiment.dump(*job), hparams)}
+    for name in experiment.loggers:
+        make = partial(build_logger, experiment, name, folder, job)
+        loggers[f"logger {name}"] = LoggerCallback(make, hparams)
     if experiment.if_logger_fails == "continue":
-        board = Forgiving(board)
-    return [MetricsFile(folder / METRICS), board, *build_callbacks(experiment)]
+        loggers = {name: Forgiving(logger, name) for name, logger in loggers.items()}
+    return [MetricsFile(folder / METRICS), *loggers.values(), *build_callbacks(experiment)]
 
 
 def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin) -> None:

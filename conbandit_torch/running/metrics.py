@@ -15,6 +15,7 @@ from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import kernels_for
+from conbandit_torch.running.objective import CTR
 from conbandit_torch.running.record import Record
 from conbandit_torch.running.user_sums import USER_COLUMNS, UserSums
 
@@ -155,13 +156,13 @@ class Metrics(nn.Module):
         if not len(self._clicks):
             return None, None, {}
         counted = int(self._counted)
-        tagged = {"ctr/counted": self._counted}
+        tagged = {"CTR/events counted": self._counted}
         if not counted:
             return counted, None, tagged
         rate = self._clicks.sum() / counted
-        tagged["ctr/cumulative"] = rate
+        tagged[CTR.tag] = rate
         if counted >= WINDOW:
-            tagged["ctr/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
+            tagged["CTR/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
         return counted, float(rate), tagged
 
     def _concentration(self) -> dict[str, Tensor]:

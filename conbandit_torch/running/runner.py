@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from time import monotonic
 
@@ -21,6 +22,7 @@ from rich.console import Console
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.progress import ProgressBar, ProgressLines, progress_bars
 from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy, takes_seed
+from conbandit_torch.configuration.loggers import build_logger
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
@@ -161,6 +163,9 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
             "run, and copies are no sample; give one seed"
         )
     build_callbacks(experiment)
+    with TemporaryDirectory() as nowhere:
+        for name in experiment.loggers:
+            build_logger(experiment, name, Path(nowhere), (next(iter(experiment.policies)), seed))
 
 
 def _say(console: Console, line: str) -> None:
