@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from conbandit_torch.core.blocks import EVERY_ROW, Index
+from conbandit_torch.core.checks import all_finite
 
 
 class Edges(NamedTuple):
@@ -71,8 +72,8 @@ class Catalogue(nn.Module):
             raise ValueError(f"arm_features must be [N, D], got shape {list(features.shape)}")
         if not features.is_floating_point():
             raise ValueError(f"arm_features must be floating point, got {features.dtype}")
-        bad = (~features.isfinite()).any(1).nonzero().flatten()
-        if len(bad):
+        if not all_finite(features):
+            bad = (~features.isfinite()).any(1).nonzero().flatten()
             raise ValueError(f"arm_features holds NaN or infinity, in rows {_some(bad)}")
         self.register_buffer("arm_features", features.contiguous(), persistent=False)
 
@@ -160,8 +161,11 @@ class Catalogue(nn.Module):
     def seen_as(self, arm_features: Tensor) -> Catalogue:
         """These arms, key-terms and graph, with other features [N, D']."""
         other = copy.copy(self)
-        own = {"arm_features": arm_features, "term_features": self.average(arm_features)}
-        other._buffers = self._buffers | own
+        other._buffers = {
+            **self._buffers,
+            "arm_features": arm_features,
+            "term_features": self.average(arm_features),
+        }
         return other
 
     def extended(

@@ -136,6 +136,15 @@ def subsets(stream: Stream, users: Tensor, rounds: Tensor, count: int, populatio
     return out
 
 
+def subsets_of(stream: Stream, users: Tensor, rounds: Tensor, count: int, populations: Tensor) -> Tensor:
+    """[B, count] distinct members of 0 .. populations[b] - 1."""
+    out = torch.empty(len(users), count, dtype=torch.int64)
+    if out.numel():
+        arrays = _array(users), _array(rounds), _array(populations)
+        _run(loops.subsets_of, stream.key, *arrays, out.numpy())
+    return out
+
+
 def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: float) -> Tensor:
     """[B, A] `factor |theta^v|_{C_a^-1}` of candidates."""
     out = inverse.new_empty(arms.shape)
@@ -163,6 +172,24 @@ def hidden_step(
         size * math.log(ridge),
     )
     return math.sqrt(square)  # NaN stays NaN
+
+
+def hidden_solve(state: Regressions, table: Tensor, arms: Tensor, ridge: float) -> float | None:
+    """v of distinct arms from C and d; NaN where a matrix is not positive definite."""
+    size = state.moment.shape[1]
+    if not size:
+        return None
+    squares = torch.empty(len(arms), dtype=torch.float64)
+    _run(
+        loops.hidden_solve,
+        *(part.numpy() for part in state[:5]),
+        table.numpy(),
+        table.shape[1] - size,
+        _array(arms),
+        size * math.log(ridge),
+        squares.numpy(),
+    )
+    return math.sqrt(float(squares.sum()))  # NaN stays NaN
 
 
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
@@ -207,8 +234,10 @@ def _compile(dtype: torch.dtype) -> None:
     stream = Stream(0, "compile")
     normal(stream, ids, ids, 1)
     subsets(stream, ids, ids, 1, 2)
+    subsets_of(stream, ids, ids, 1, ids + 1)
     hidden_widths(state.inverse, arms, x, 1.0)
     hidden_step(state, state.moment, ids, x[:, :1].repeat(1, dim), y, 1.0)
+    hidden_solve(state, state.moment, ids, 1.0)
     tally(torch.zeros(5, dtype=torch.float64), y, y)
 
 

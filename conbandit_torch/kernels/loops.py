@@ -270,6 +270,22 @@ def subsets(key, users, rounds, population, out):
 
 
 @_kernel
+def subsets_of(key, users, rounds, populations, out):
+    """`Stream.subsets_of`, number for number: Floyd's algorithm."""
+    count = out.shape[1]
+    for row in prange(len(users)):
+        state = _start(key, users[row], rounds[row])
+        for step in range(count):
+            last = populations[row] - count + step
+            bits = _mix(state + np.uint64(step + 1) * _GOLDEN) >> np.uint64(11)
+            drawn = np.int64(np.float64(bits) * 2.0**-53 * np.float64(last + 1))
+            taken = False
+            for j in range(step):
+                taken |= out[row, j] == drawn
+            out[row, step] = last if taken else drawn
+
+
+@_kernel
 def hidden_widths(inverse, arms, directions, factor, out):
     """`factor |theta^v|_{C_a^-1}` of every candidate."""
     for row in prange(len(arms)):
@@ -350,6 +366,25 @@ def hidden_step(
             square += change * change
             table[arm, start + i] = solution[arm, i]
     return square
+
+
+@_kernel
+def hidden_solve(gram, inverse, moment, solution, log_det, table, start, arms, prior, squares):
+    """v of distinct arms from C and d; `squares` [n] of its changes, NaN where C is not positive definite."""
+    size = moment.shape[1]
+    for row in prange(len(arms)):
+        arm = arms[row]
+        factor, columns = np.zeros((size, size)), np.zeros((size, size))
+        logs = _refresh(gram[arm], moment[arm], inverse[arm], solution[arm], factor, columns)
+        squares[row] = np.nan
+        if not math.isnan(logs):
+            log_det[arm] = logs - prior
+            square = 0.0
+            for i in range(size):
+                change = solution[arm, i] - table[arm, start + i]
+                square += change * change
+                table[arm, start + i] = solution[arm, i]
+            squares[row] = square
 
 
 @_part

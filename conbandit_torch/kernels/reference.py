@@ -208,6 +208,11 @@ def subsets(stream: Stream, users: Tensor, rounds: Tensor, count: int, populatio
     return stream.subsets(users, rounds, count, population).contiguous()
 
 
+def subsets_of(stream: Stream, users: Tensor, rounds: Tensor, count: int, populations: Tensor) -> Tensor:
+    """[B, count] distinct members of 0 .. populations[b] - 1: `Stream.subsets_of`."""
+    return stream.subsets_of(users, rounds, count, populations)
+
+
 def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: float) -> Tensor:
     """[B, A] `factor |theta^v|_{C_a^-1}` of candidates, from C^-1 [N, L, L] and theta^v [B, L]."""
     outer = (directions[:, :, None] * directions[:, None, :]).flatten(1)  # [B, L L]
@@ -243,6 +248,14 @@ def hidden_step(
         The length of the change of v; NaN: a matrix is not positive definite any more. None: nothing is done.
     """
     return None  # `Hidden` has one for all kinds of observations, of which this is a case
+
+
+def hidden_solve(state: Regressions, table: Tensor, arms: Tensor, ridge: float) -> float | None:
+    """v = C^-1 d of distinct arms [n], with all that follows from C but the bound on its eigenvalues.
+
+    Arguments and result are those of `hidden_step`.
+    """
+    return None  # `Hidden` does it with `RidgeRegression.refresh`
 
 
 def warm(dtype: torch.dtype) -> None:

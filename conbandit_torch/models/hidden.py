@@ -143,18 +143,22 @@ class Hidden(Representation):
         """The v-step; all processes take that of all observations, in the same order, so v stays equal."""
         ids, direction, residual = self.processes.gather(about.ids(), self._part(theta), residual)
         about = about.of_ids(ids)
+        kernels = kernels_for(self.table)
+        change: Tensor | float | None = None
         if isinstance(about, Arms):
-            step = kernels_for(self.table).hidden_step
-            change = step(self.model.state, self.table, about.of, direction, residual, self.ridge)
-            if change is not None:
-                if isnan(change):
-                    self.model.refresh(about.of.unique())  # an error that says which arm's
-                self._last_change = change
-                return
-        arms = self._collect(about, direction, residual)
-        before = self.hidden[arms]
-        self._solve(arms)
-        self._last_change = (self.hidden[arms] - before).norm()
+            arms = about.of
+            observed = arms, direction, residual
+            change = kernels.hidden_step(self.model.state, self.table, *observed, self.ridge)
+        if change is None:
+            arms = self._collect(about, direction, residual)
+            change = kernels.hidden_solve(self.model.state, self.table, arms, self.ridge)
+        if change is None:
+            before = self.hidden[arms]
+            self._solve(arms)
+            change = (self.hidden[arms] - before).norm()
+        elif isnan(float(change)):
+            self.model.refresh(arms.unique())  # an error that says which arm's
+        self._last_change = change
 
     def refit(self, refit: Refit) -> None:
         """Build theta's and v's regressions anew from the log, in turn."""

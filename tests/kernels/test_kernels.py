@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conbandit_torch import Arms, HLinUCB, Simulation, Stream
+from conbandit_torch import Arms, HLinUCB, Simulation, Stream, Terms
 from conbandit_torch.core.blocks import look_up
 from conbandit_torch.kernels import Chain, Regressions, all_threads, kernels_for, name_of, reference, using
 from conbandit_torch.models.inverses import NumericsError
@@ -225,6 +226,9 @@ def test_random_numbers_are_those_of_the_stream_bit_for_bit(seed, count, factor,
     ours, theirs = (k.subsets(stream, users, rounds, count, population) for k in (compiled, reference))
     assert torch.equal(ours, theirs)
     assert compiled.draws_subsets(count, population)
+    populations = count + users % (factor * count)  # of which every row has its own
+    ours, theirs = (k.subsets_of(stream, users, rounds, count, populations) for k in (compiled, reference))
+    assert torch.equal(ours, theirs)
     ours, theirs = (k.normal(stream, users, rounds, min(count, 50)) for k in (compiled, reference))
     assert torch.equal(ours, theirs)
 
@@ -232,7 +236,7 @@ def test_random_numbers_are_those_of_the_stream_bit_for_bit(seed, count, factor,
 @settings(max_examples=30, deadline=None)
 @given(users=sizes, size=st.integers(0, 6), seed=st.integers(0, 1000), dtype=dtypes)
 def test_hidden_features_learn_and_widen_as_in_torch(users, size, seed, dtype):
-    """Arms repeat among the rewards of a round."""
+    """Arms repeat among the rewards of a round, and key-terms among its answers."""
     found = []
     for kernels in ("torch", "compiled"):
         world = small_world(seed=seed, arms=12).to(dtype)
@@ -245,6 +249,7 @@ def test_hidden_features_learn_and_widen_as_in_torch(users, size, seed, dtype):
                 residual = normal(seed + number + 9, users, dtype=dtype)
                 about = Arms(arms)
                 representation.learn(about, theta, residual)
+                representation.learn(Terms(arms), theta, residual)
             pool = torch.arange(12).expand(users, 12)
             directions = theta[:, representation.catalogue.dim :]
             width = kernels_for(theta).hidden_widths(representation.model.inverse, pool, directions, 0.3)
@@ -264,10 +269,11 @@ def test_a_hidden_matrix_that_is_not_positive_definite_is_an_error_that_names_th
     policy = HLinUCB(world.catalogue, 2, hidden_dim=3)
     policy.representation.model.gram[5] = -1
     arms = Arms(torch.tensor([5, 1]))
+    terms = Terms(world.catalogue.terms_of(torch.tensor([5])).target[:1].expand(2))
     theta = torch.ones(2, policy.representation.dim)
-    for kernels in ("torch", "compiled"):
+    for kernels, about in product(("torch", "compiled"), (arms, terms)):
         with using(kernels), pytest.raises(NumericsError, match="hidden features of arm 5"):
-            policy.representation.learn(arms, theta, torch.ones(2))
+            policy.representation.learn(about, theta, torch.ones(2))
 
 
 def test_results_depend_neither_on_threads_nor_on_the_batch():
