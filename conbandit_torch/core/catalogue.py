@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from conbandit_torch.core.blocks import EVERY_ROW, Index
+from conbandit_torch.core.held import buffer
 
 
 class Edges(NamedTuple):
@@ -46,8 +47,8 @@ class Catalogue(nn.Module):
         term_names: K names, for people.
     """
 
-    arm_features: Tensor  # [N, D]
-    term_features: Tensor  # [K, D]
+    arm_features: Tensor = buffer()  # [N, D]
+    term_features: Tensor = buffer()  # [K, D]
     _arm_offsets: Tensor  # [N + 1]
     _arm_terms: Tensor  # [E]
     _arm_weights: Tensor  # [E]

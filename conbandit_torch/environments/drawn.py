@@ -10,6 +10,7 @@ from torch import Tensor
 from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.held import buffer
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Outcome
@@ -35,7 +36,7 @@ class Drawn(Simulated):
         seed: seed of visitors, pools, noise and delays.
     """
 
-    step: Tensor  # [] rounds of the environment
+    step: Tensor = buffer()  # [] rounds of the environment
 
     def __init__(
         self,
@@ -146,4 +147,4 @@ class Drawn(Simulated):
     def _draw_noise(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
         if self.feedback == "binary":
             return stream.uniform(users, rounds, 1).squeeze(1)
-        return self.noise * stream.normal(users, rounds, 1).squeeze(1)
+        return (self.noise * stream.normal(users, rounds, 1).squeeze(1)).to(self.theta)

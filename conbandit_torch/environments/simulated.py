@@ -12,6 +12,7 @@ from conbandit_torch.core.blocks import add_at, as_table
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.held import buffer, part
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Arms, Question
 from conbandit_torch.core.randomness import Stream
@@ -45,10 +46,11 @@ class Simulated(Environment):
         hidden_seed: seed of the draw of those features.
     """
 
-    theta: Tensor  # [U, D]
-    rounds: Tensor  # [U] rounds that each user has finished
-    answered: Tensor  # [U] questions that each user was asked
-    _everyone: Tensor  # [U] all ids
+    theta: Tensor = buffer()  # [U, D]
+    rounds: Tensor = buffer()  # [U] rounds that each user has finished
+    answered: Tensor = buffer()  # [U] questions that each user was asked
+    _everyone: Tensor = buffer()  # [U] all ids
+    _world: Catalogue = part()  # with the features that policies do not see
 
     def __init__(
         self,

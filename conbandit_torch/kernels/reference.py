@@ -173,6 +173,11 @@ def dots(table: Tensor, arms: Tensor, vectors: Tensor, who: Index) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
+def picked(table: Tensor, arms: Tensor, positions: Tensor) -> Tensor:
+    """[B, D] features of the candidates at `positions` [B], of `arms` [B, A], rows of `table` [N, D]."""
+    return table.index_select(0, arms.gather(1, positions[:, None]).squeeze(1))
+
+
 def pulled(
     table: Tensor, arms: Tensor, theta: Tensor, who: Index, shown: Tensor, *, clip: bool
 ) -> tuple[Tensor, Tensor]:
@@ -215,13 +220,13 @@ def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: flo
 
 
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
-    """Add a round's regrets [B] and rewards [n] to the sums [5].
+    """Add a round's regrets [B] and rewards [n] to the first five of the sums.
 
     These are: regret so far; regret, its number, rewards and their number since the last record.
     """
     lost, earned = (values.sum(dtype=torch.float64) for values in (regret, reward))
     numbers = [torch.full_like(lost, values.numel()) for values in (regret, reward)]
-    sums.add_(torch.stack((lost, lost, numbers[0], earned, numbers[1])))
+    sums[:5].add_(torch.stack((lost, lost, numbers[0], earned, numbers[1])))
 
 
 def hidden_step(

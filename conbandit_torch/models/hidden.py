@@ -13,6 +13,7 @@ from conbandit_torch.core.algebra import dot
 from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up, rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.held import buffer, part
 from conbandit_torch.core.questions import About, Arms
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.kernels import kernels_for
@@ -52,7 +53,8 @@ class Hidden(Representation):
     """
 
     learns = True
-    table: Tensor  # [N, D + L] phi of all arms, so that candidates' are looked up at once
+    model: RidgeRegression = part()  # C and d of every arm
+    table: Tensor = buffer()  # [N, D + L] phi of all arms, so that candidates' are looked up at once
 
     def __init__(
         self,

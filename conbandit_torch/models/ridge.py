@@ -11,6 +11,7 @@ from torch import Tensor
 from conbandit_torch.core.algebra import dot, largest_eigenvalue, runs_of_like_size, weighted_norm_
 from conbandit_torch.core.blocks import EVERY_ROW, Index, rows_of, rows_per_block
 from conbandit_torch.core.checks import expect_memory
+from conbandit_torch.core.held import buffer
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.rows import Per, Rows
 from conbandit_torch.kernels import Regressions, kernels_for, reference
@@ -59,14 +60,14 @@ class RidgeRegression(Rows):
         ridge_name: what the user calls the ridge, for errors.
     """
 
-    gram: Tensor  # [U, D, D] M
-    inverse: Tensor  # [U, D, D] M^-1
-    moment: Tensor  # [U, D] b
-    solution: Tensor  # [U, D] M^-1 b
-    root: Tensor | None  # [U, D, D] W with W W^T = M^-1, if asked for
-    log_det: Tensor  # [U] log(det M / det(ridge I))
-    count: Tensor  # [U] observations so far
-    top: Tensor  # [U] at least the largest eigenvalue of M^-1; not saved, for it follows from M^-1
+    gram: Tensor = buffer()  # [U, D, D] M
+    inverse: Tensor = buffer()  # [U, D, D] M^-1
+    moment: Tensor = buffer()  # [U, D] b
+    solution: Tensor = buffer()  # [U, D] M^-1 b
+    root: Tensor | None = buffer()  # [U, D, D] W with W W^T = M^-1, if asked for
+    log_det: Tensor = buffer()  # [U] log(det M / det(ridge I))
+    count: Tensor = buffer()  # [U] observations so far
+    top: Tensor = buffer()  # [U] at least the largest eigenvalue of M^-1; not saved, for it follows from M^-1
 
     def __init__(
         self,

@@ -1,0 +1,12 @@
+"""How loops are compiled. A file's compiled loops are kept until that file changes, so that a loop calls
+parts of its own file only.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+# Sums may be reordered, so that loops use vector instructions; NaN and infinity keep their meaning.
+_RULES = {"reassoc", "contract", "nsz", "arcp"}
+kernel = njit(parallel=True, cache=True, nogil=True, error_model="numpy", fastmath=_RULES)
+part = njit(cache=True, nogil=True, error_model="numpy", fastmath=_RULES)
