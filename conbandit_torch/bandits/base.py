@@ -8,11 +8,11 @@ from typing import Any
 from torch import Tensor
 
 from conbandit_torch.core.arguments import name_misspelt_arguments
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows, highest
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.held import part
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Question
 from conbandit_torch.core.randomness import Stream
@@ -35,7 +35,7 @@ class Bandit(Rows, ABC):
         seed: seed of the policy's own random draws, if it makes any.
     """
 
-    catalogue: Catalogue = part()
+    catalogue: Catalogue = submodule()
     users_are_independent = True  # what one user does never changes another's model
     answer_level = 0  # the level that answers enter
 

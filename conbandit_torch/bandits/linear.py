@@ -10,11 +10,11 @@ from torch.linalg import vecdot
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.core.algebra import dot
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.blocks import EVERY_ROW, Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.held import part
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Arms
 from conbandit_torch.kernels import all_threads, kernels_for
@@ -58,8 +58,8 @@ class LinearBandit(Bandit):
     """
 
     optimistic = True  # whether widths are added; not, where `preference` explores
-    representation: Representation = part()
-    arm_model: RidgeRegression = part()
+    representation: Representation = submodule()
+    arm_model: RidgeRegression = submodule()
     log: History | None  # of rewards, and
     answers: History  # of answers, if there are refits
     updates: Tensor  # [] rounds learned from, if there is a log to refit from

@@ -11,11 +11,11 @@ from torch import Tensor
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.conversation.asking import Asking
 from conbandit_torch.conversation.schedules import LogSchedule, Schedule
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, rows_of
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows, expect_tensor
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.held import buffer
 from conbandit_torch.core.questions import About, Answer, Arms, Question
 
 PartT = TypeVar("PartT")

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.held import part
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.core.questions import Answer, Question
 from conbandit_torch.core.rounds import Logged, Outcome
@@ -25,7 +25,7 @@ class Environment(nn.Module, ABC):
         first_user: id of this process's first user among all.
     """
 
-    catalogue: Catalogue = part()
+    catalogue: Catalogue = submodule()
     num_users: int
     length: int | None = None
     processes: Processes = ALONE

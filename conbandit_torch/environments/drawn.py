@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.held import buffer
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Outcome

@@ -8,11 +8,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from conbandit_torch.core.attributes import buffer, submodule
 from conbandit_torch.core.blocks import add_at, as_table
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.held import buffer, part
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Arms, Question
 from conbandit_torch.core.randomness import Stream
@@ -50,7 +50,7 @@ class Simulated(Environment):
     rounds: Tensor = buffer()  # [U] rounds that each user has finished
     answered: Tensor = buffer()  # [U] questions that each user was asked
     _everyone: Tensor = buffer()  # [U] all ids
-    _world: Catalogue = part()  # with the features that policies do not see
+    _world: Catalogue = submodule()  # with the features that policies do not see
 
     def __init__(
         self,

@@ -158,23 +158,23 @@ def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: flo
 
 
 def hidden_step(
-    state: Regressions, table: Tensor, arms: Tensor, directions: Tensor, residuals: Tensor, ridge: float
+    state: Regressions,
+    table: Tensor,
+    arms: Tensor,
+    directions: Tensor,
+    residuals: Tensor,
+    ridge: float,
+    spread: tuple[Tensor, Tensor, Tensor] | None = None,
 ) -> float | None:
-    """The v-step of rewards; NaN where a matrix is not positive definite."""
+    """The v-step; NaN where a matrix is not positive definite."""
     size = directions.shape[1]
-    if not size:
+    if not size or not arms.shape[0]:
         return None
-    square = _run(
-        hidden_loops.hidden_step,
-        *map(_kept, state[:-1]),
-        _kept(table),
-        table.shape[1] - size,
-        _array(arms),
-        _array(directions),
-        _array(residuals),
-        size * math.log(ridge),
-    )
-    return math.sqrt(square)  # NaN stays NaN
+    arrays = *map(_kept, state[:-1]), _kept(table)
+    given = table.shape[1] - size, *map(_array, (arms, directions, residuals)), size * math.log(ridge)
+    if spread is None:
+        return math.sqrt(hidden_loops.hidden_step(*arrays, *given))  # NaN stays NaN
+    return math.sqrt(hidden_loops.hidden_spread(*arrays, *given, *map(_array, spread)))
 
 
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
@@ -222,7 +222,8 @@ def _compile(dtype: torch.dtype) -> None:
     normal(stream, ids, ids, 1)
     subsets(stream, ids, ids, 1, 2)
     hidden_widths(state.inverse, arms, x, 1.0)
-    hidden_step(state, state.moment, ids, x[:, :1].repeat(1, dim), y, 1.0)
+    hidden_step(state, state.moment, ids, x, y, 1.0)
+    hidden_step(state, state.moment, ids, x, y, 1.0, (ids, y, ids))
     tally(torch.zeros(5, dtype=torch.float64), y, y)
 
 

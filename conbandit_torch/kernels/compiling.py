@@ -1,5 +1,6 @@
-"""How loops are compiled. A file's compiled loops are kept until that file changes, so that a loop calls
-parts of its own file only.
+"""How loops are compiled.
+
+What is compiled is kept until its own file changes, so that a loop calls parts of its own file only.
 """
 
 from __future__ import annotations

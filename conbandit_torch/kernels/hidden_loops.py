@@ -62,15 +62,29 @@ def _refresh(gram, moment, inverse, solution, factor, columns):
 
 
 @part
+def _renew(gram, inverse, moment, solution, log_det, table, start, arms, prior):
+    """v of the arms anew. Gives the square of its change; NaN where a matrix is not positive definite any more."""
+    size = moment.shape[1]
+    factor, columns = np.zeros((size, size)), np.zeros((size, size))
+    square = 0.0
+    for arm in arms:
+        logs = _refresh(gram[arm], moment[arm], inverse[arm], solution[arm], factor, columns)
+        if math.isnan(logs):
+            return np.nan
+        log_det[arm] = logs - prior
+        for i in range(size):
+            change = solution[arm, i] - table[arm, start + i]
+            square += change * change
+            table[arm, start + i] = solution[arm, i]
+    return square
+
+
+@part
 def hidden_step(
     gram, inverse, moment, solution, log_det, count, table, start, arms, directions, residuals, prior
 ):
-    """The v-step of rewards: all of them from the v that was, then v of every arm anew.
-
-    Gives the square of the change of v; NaN where a matrix is not positive definite any more.
-    """
+    """The v-step of rewards: all of them from the v that was, then v of every arm anew."""
     size = directions.shape[1]
-    factor, columns = np.zeros((size, size)), np.zeros((size, size))
     for row in range(len(arms)):
         arm, own = arms[row], directions[row]
         predicted = 0.0
@@ -82,15 +96,57 @@ def hidden_step(
             for j in range(size):
                 gram[arm, i, j] += own[i] * own[j]
         count[arm] += 1
-    square = 0.0
-    for row in range(len(arms)):
-        arm = arms[row]
-        logs = _refresh(gram[arm], moment[arm], inverse[arm], solution[arm], factor, columns)
-        if math.isnan(logs):
-            return np.nan
-        log_det[arm] = logs - prior
+    return _renew(gram, inverse, moment, solution, log_det, table, start, arms, prior)
+
+
+@part
+def hidden_spread(
+    gram,
+    inverse,
+    moment,
+    solution,
+    log_det,
+    count,
+    table,
+    start,
+    arms,
+    directions,
+    residuals,
+    prior,
+    owner,
+    weight,
+    group,
+):
+    """The v-step of observations that spread over arms: `owner` and `weight` [E] are of things, `group` [Q] says of which.
+
+    Observations of the same thing are summed before they are spread over its arms.
+    """
+    size, things = directions.shape[1], np.max(group) + 1
+    outer, pull, times, sums = (
+        np.zeros((things, size, size)),
+        np.zeros((things, size)),
+        np.zeros(things, np.int64),
+        np.zeros(things),
+    )
+    for row in range(len(group)):
+        thing, own = group[row], directions[row]
+        times[thing] += 1
         for i in range(size):
-            change = solution[arm, i] - table[arm, start + i]
-            square += change * change
-            table[arm, start + i] = solution[arm, i]
-    return square
+            pull[thing, i] += own[i] * residuals[row]
+            for j in range(size):
+                outer[thing, i, j] += own[i] * own[j]
+    for e in range(len(arms)):
+        sums[owner[e]] += abs(weight[e])
+    touched = np.zeros(len(table), np.bool_)
+    for e in range(len(arms)):
+        arm, thing = arms[e], owner[e]
+        scale = sums[thing] * abs(weight[e])
+        for i in range(size):
+            total = weight[e] * pull[thing, i]
+            for j in range(size):
+                total += scale * outer[thing, i, j] * table[arm, start + j]
+                gram[arm, i, j] += scale * outer[thing, i, j]
+            moment[arm, i] += total
+        count[arm] += times[thing]
+        touched[arm] = True
+    return _renew(gram, inverse, moment, solution, log_det, table, start, np.nonzero(touched)[0], prior)

@@ -230,24 +230,34 @@ def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
 
 
 def hidden_step(
-    state: Regressions, table: Tensor, arms: Tensor, directions: Tensor, residuals: Tensor, ridge: float
+    state: Regressions,
+    table: Tensor,
+    arms: Tensor,
+    directions: Tensor,
+    residuals: Tensor,
+    ridge: float,
+    spread: tuple[Tensor, Tensor, Tensor] | None = None,
 ) -> float | None:
-    """The v-step of rewards: C += theta^v theta^v^T, d += theta^v (rho + v^T theta^v), v = C^-1 d.
+    """The v-step of `Hidden`, with weights w of the arms and S = sum |w| of each observation.
 
-    All of them act on the v that was.
+        C += S |w| theta^v theta^v^T,  d += theta^v (w rho + S |w| v^T theta^v),  v = C^-1 d.
+
+    All observations act on the v that was.
 
     Args:
         state: C^-1, C, d and so on, one regression per arm; changed.
         table: [N, D + L] whose last columns are v; changed.
-        arms: [Q] that were shown, repeats allowed.
+        arms: [E], repeats allowed.
         directions: [Q, L] theta^v.
         residuals: [Q] rho, what came less what was predicted.
         ridge: that C started with.
+        spread: [E] which thing each of the arms belongs to, [E] its weight, and [Q] which of the things each
+            observation is of; None: every observation is of one arm, with weight 1, as rewards are.
 
     Returns:
         The length of the change of v; NaN: a matrix is not positive definite any more. None: nothing is done.
     """
-    return None  # `Hidden` has one for all kinds of observations, of which this is a case
+    return None  # `Hidden` has it in torch, where large batches are best summed by what they are about
 
 
 def warm(dtype: torch.dtype) -> None:

@@ -47,5 +47,6 @@ class KernelModule(Protocol):
         directions: Tensor,
         residuals: Tensor,
         ridge: float,
+        spread: tuple[Tensor, Tensor, Tensor] | None = None,
     ) -> float | None: ...
     def warm(self, dtype: torch.dtype) -> None: ...

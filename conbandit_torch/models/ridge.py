@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.algebra import dot, largest_eigenvalue, runs_of_like_size, weighted_norm_
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import EVERY_ROW, Index, rows_of, rows_per_block
 from conbandit_torch.core.checks import expect_memory
-from conbandit_torch.core.held import buffer
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.rows import Per, Rows
 from conbandit_torch.kernels import Regressions, kernels_for, reference

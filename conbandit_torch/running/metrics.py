@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
-from conbandit_torch.core.held import buffer
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.questions import Terms
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import Screen

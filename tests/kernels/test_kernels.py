@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conbandit_torch import Arms, HLinUCB, Simulation, Stream
+from conbandit_torch import Arms, Comparison, HLinUCB, Simulation, Stream, Terms
 from conbandit_torch.core.blocks import look_up
 from conbandit_torch.kernels import Chain, Regressions, all_threads, kernels_for, name_of, reference, using
 from conbandit_torch.models.ridge import NumericsError, RidgeRegression
@@ -231,7 +231,7 @@ def test_random_numbers_are_those_of_the_stream(seed, count, factor, number):
 @settings(max_examples=30, deadline=None)
 @given(users=sizes, size=st.integers(0, 6), seed=st.integers(0, 1000), dtype=dtypes)
 def test_hidden_features_learn_and_widen_as_in_torch(users, size, seed, dtype):
-    """Arms repeat among the rewards of a round."""
+    """Arms repeat among the rewards of a round, key-terms among its answers; a comparison may be of one."""
     found = []
     for kernels in ("torch", "compiled"):
         world = small_world(seed=seed, arms=12).to(dtype)
@@ -242,8 +242,8 @@ def test_hidden_features_learn_and_widen_as_in_torch(users, size, seed, dtype):
                 arms = torch.from_numpy(np.random.default_rng(seed + number).integers(0, 4, users))
                 theta = normal(seed + number, users, representation.dim, dtype=dtype)
                 residual = normal(seed + number + 9, users, dtype=dtype)
-                about = Arms(arms)
-                representation.learn(about, theta, residual)
+                for about in (Arms(arms), Terms(arms), Comparison(Terms(arms), Terms(arms.flip(0)))):
+                    representation.learn(about, theta, residual)
             pool = torch.arange(12).expand(users, 12)
             directions = theta[:, representation.catalogue.dim :]
             width = kernels_for(theta).hidden_widths(representation.model.inverse, pool, directions, 0.3)

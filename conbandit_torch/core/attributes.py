@@ -1,4 +1,8 @@
-"""Buffers and parts of modules, found at once."""
+"""Buffers and submodules that are found at once.
+
+class Counter(nn.Module):
+count: Tensor = buffer()  # registered as always, with `register_buffer`
+"""
 
 from __future__ import annotations
 
@@ -29,10 +33,10 @@ class _Held:
 
 
 def buffer() -> Any:
-    """Declares a buffer, in a class's body: `count: Tensor = buffer()`."""
+    """Declare a buffer, as a value in the body of a class."""
     return _Held("_buffers")
 
 
-def part() -> Any:
-    """Declares a module within a module: `catalogue: Catalogue = part()`."""
+def submodule() -> Any:
+    """Declare a module within the module, likewise."""
     return _Held("_modules")
