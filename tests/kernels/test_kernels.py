@@ -191,6 +191,7 @@ def test_no_rows_are_no_trouble():
         assert kernels.choose(model.moment, arms, x, None, chain).shape == (0,)
         assert kernels.products(model.inverse, nobody, x).shape == (0, 4)
         assert kernels.dots(model.moment, arms, model.moment, nobody).shape == (0, 5)
+        assert kernels.picked(model.moment, arms, nobody).shape == (0, 4)
         mean, regret = kernels.pulled(model.moment, arms, model.moment, nobody, nobody, clip=True)
         assert mean.shape == regret.shape == (0,)
         assert kernels.subsets(Stream(0, ""), nobody, nobody, 2, 9).shape == (0, 2)
@@ -207,6 +208,28 @@ def test_means_and_regrets_are_those_of_torch(users, pool, dim, seed, dtype, cli
         ours, theirs = (k.pulled(table, arms, theta, who, shown, clip=clip) for k in (compiled, reference))
         torch.testing.assert_close(ours, theirs, **TOLERANCE[dtype])
         assert (ours[1] >= 0).all()
+    ours, theirs = (k.picked(table, arms, shown) for k in (compiled, reference))
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("position", [-1, 6])
+def test_a_position_beyond_the_pool_is_an_error(position):
+    table, arms, theta, _, _ = a_choice(3, 6, 4, 1, torch.float64, 0, False, False)
+    shown = torch.tensor([0, position, 1])
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        compiled.picked(table, arms, shown)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        compiled.pulled(table, arms, theta, slice(0, 3), shown, clip=False)
+
+
+def test_memory_that_a_tensor_gets_anew_is_found_anew():
+    matrices, vectors = torch.eye(3).repeat(2, 1, 1), torch.ones(2, 3)
+    compiled.products(matrices, slice(0, 2), vectors)
+    matrices.share_memory_()
+    matrices *= 2
+    assert torch.equal(compiled.products(matrices, slice(0, 2), vectors), 2 * vectors)
+    matrices.data = torch.zeros_like(matrices)
+    assert torch.equal(compiled.products(matrices, slice(0, 2), vectors), 0 * vectors)
 
 
 @settings(max_examples=60, deadline=None)
