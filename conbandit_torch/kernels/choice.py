@@ -83,7 +83,7 @@ def _compiled() -> KernelModule | None:
     # on a busy machine, and sleep at once if told to be passive, which costs on an idle one. So: spin for
     # the time between two kernels of a round, then sleep. OpenMP reads this once, when it is loaded.
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     from conbandit_torch.kernels import compiled  # numba takes a while to import
 
     if hasattr(os, "register_at_fork"):

@@ -69,7 +69,7 @@ def recorded(trace):
     return Recorded(GOLDEN / f"{trace}_trace.npz")
 
 
-@pytest.mark.parametrize("kernels", ["compiled", "torch"])
+@pytest.mark.parametrize("kernels", ["compiled", pytest.param("torch", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("trace", "name"), PUBLISHED, ids=" ".join)
 def test_every_recorded_decision_is_repeated(trace, name, kernels):
     with using(kernels):
