@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     )
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
-    from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
+    from conbandit_torch.conversation.hconucb import HArmCon, HConUCB
+    from conbandit_torch.conversation.hconucb_variants import HVarLCR, HVarMRC, HVarRS
     from conbandit_torch.conversation.key_terms import KeyTermMixin
     from conbandit_torch.conversation.mixins import ArmConversationMixin
     from conbandit_torch.conversation.one_level import OneLevelMixin
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
+    from conbandit_torch.datasets.events import LoggedEvents
     from conbandit_torch.datasets.prepare import prepare
     from conbandit_torch.datasets.readers.lastfm import LastFM
     from conbandit_torch.datasets.readers.mind import MIND
@@ -72,7 +74,9 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
+    from conbandit_torch.environments.replay.events import ReplayEvents
     from conbandit_torch.environments.replay.generated import GeneratedLog
+    from conbandit_torch.environments.replay.generated_events import GeneratedEvents
     from conbandit_torch.environments.replay.protocol import Replay
     from conbandit_torch.environments.synthetic import Synthetic
     from conbandit_torch.loop import Simulation, play_round
@@ -84,6 +88,7 @@ if TYPE_CHECKING:
     from conbandit_torch.models.refits import RefitSchedule
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
+    from conbandit_torch.results.off_policy import LoggedDecisions, off_policy
 
 __version__ = VERSION
 
@@ -116,6 +121,7 @@ __all__ = [
     "EpsilonGreedy",
     "Feedback",
     "FixedDelay",
+    "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
     "Greedy",
@@ -139,6 +145,8 @@ __all__ = [
     "LinearBandit",
     "LinearSchedule",
     "LogSchedule",
+    "LoggedDecisions",
+    "LoggedEvents",
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "MovieLens",
@@ -159,6 +167,7 @@ __all__ = [
     "Refit",
     "RefitSchedule",
     "Replay",
+    "ReplayEvents",
     "Representation",
     "RidgeRegression",
     "Round",
@@ -176,6 +185,7 @@ __all__ = [
     "WhileUncertain",
     "Yelp",
     "__version__",
+    "off_policy",
     "play_round",
     "prepare",
     "regret_bound",

@@ -19,7 +19,7 @@ from conbandit_torch.kernels import Kernels, using, warm
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
 from conbandit_torch.running.metrics import Metrics, records_from_tensor, records_to_tensor
 from conbandit_torch.running.processes import Precision, device_of
-from conbandit_torch.running.record import Record
+from conbandit_torch.running.record import Record, early_rounds
 
 
 def play_round(policy: Bandit, environment: Environment, screen: Screen = STRICT) -> Round:
@@ -57,7 +57,8 @@ class Simulation:
         policy: who decides.
         environment: who answers.
         rounds: how many rounds to play.
-        log_every: rounds between two records of the metrics; the last round is always recorded.
+        log_every: rounds between two records of the metrics. Before the first, records are denser (see
+            `early_rounds`); the last round is always recorded.
         callbacks: told of the start, every round, every record and the end.
         precision: "32-true", or "64-true" for exact comparison with references.
         accelerator: Lightning's name of the device, for example "cpu", "cuda" or "auto".
@@ -110,6 +111,7 @@ class Simulation:
                 "converts them in place): build a new environment and policy"
             )
         self.rounds, self.log_every, self.folder, self.kernels = rounds, log_every, folder, kernels
+        self._early = early_rounds(log_every, rounds)
         self.callbacks = Callbacks(callbacks)
         self.processes = environment.processes
         policy.share(self.processes)
@@ -207,7 +209,7 @@ class Simulation:
             played = play_round(self.policy, self.environment, self.screen)
             self.round += 1
             self.metrics.add(played)
-            if self.round % self.log_every == 0 or self.round == self.rounds:
+            if self._is_recorded():
                 record = self.metrics.read(self.round, played, self.policy, self.environment)
                 record.seconds = time.perf_counter() - start
                 if self.records:
@@ -219,7 +221,10 @@ class Simulation:
                 raise StoppedError(f"stopped after round {self.round} of {self.rounds}")
         self.callbacks.on_end(self)
 
+    def _is_recorded(self) -> bool:
+        return self.round % self.log_every == 0 or self.round in self._early or self.round == self.rounds
+
     def _told_to_stop(self) -> bool:
         if self.processes.size == 1:
             return self._stopping
-        return self.round % self.log_every == 0 and self.processes.any(self._stopping)
+        return self._is_recorded() and self.processes.any(self._stopping)

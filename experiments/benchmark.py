@@ -60,7 +60,7 @@ QUICK += ["--hidden", "2", "--repeats", "1", "--threads", "1"]
 
 @dataclass
 class Figures:
-    """A policy's times, in microseconds a user-round.
+    """A policy's times, in microseconds per user-round.
 
     Attributes:
         ours: a simulation's.
@@ -162,7 +162,7 @@ def simulation(
 
 
 def time_ours(contender: Contender, options: argparse.Namespace) -> tuple[float, float]:
-    """Seconds a user-round of a run, and of the bare products in between."""
+    """Seconds per user-round of a run, and of the bare products in between."""
     sizes = (options.users, options.pool, options.dim)
     clock = Interleaved(options.rounds, contender.products, sizes, _dtype(options))
     simulation(contender, options, (clock,)).run()
@@ -170,7 +170,7 @@ def time_ours(contender: Contender, options: argparse.Namespace) -> tuple[float,
 
 
 def time_loop(contender: Contender, options: argparse.Namespace) -> float:
-    """Seconds a user-round of the NumPy loop."""
+    """Seconds per user-round of the NumPy loop."""
     environment = world(contender, options)
     graph, users_side = numpy_side(environment, world(contender, options, seen=True))
     loop = contender.loop(graph, options.loop_users, contender.build(environment))
@@ -180,7 +180,7 @@ def time_loop(contender: Contender, options: argparse.Namespace) -> float:
 
 
 def time_by_hand(options: argparse.Namespace) -> float:
-    """Seconds a user-round of LinUCB written out by hand."""
+    """Seconds per user-round of LinUCB written out by hand."""
     environment = world(CONTENDERS["LinUCB"], options).to(_dtype(options))
     return by_hand.play(environment, options.rounds, **PLAIN)[0] / options.rounds / options.users
 
@@ -200,7 +200,7 @@ def count_calls(contender: Contender, options: argparse.Namespace) -> float:
 
 
 def break_down(contender: Contender, options: argparse.Namespace) -> dict[str, float]:
-    """Microseconds a user-round of each part of a run, which writes its files too."""
+    """Microseconds per user-round of each part of a run, which writes its files too."""
     with tempfile.TemporaryDirectory() as name:
         files = (MetricsFile(Path(name) / "metrics.csv"), TensorBoard(Path(name), "", {}))
         run = simulation(contender, options, files)
@@ -283,7 +283,7 @@ def parts_table(found: dict[str, Figures]) -> tuple[list[str], list[list[str]]]:
     return ["policy", *PARTS, "sum"], rows
 
 
-PARTS_TEXT = """Microseconds a user-round of a run with clocks (which cost a little) and with files:
+PARTS_TEXT = """Microseconds per user-round of a run with clocks (which cost a little) and with files:
 draws (candidates, noise), rewards (the rest of the environment: true means, best candidate), gather (features
 of candidates and key-terms), scores (the arm rule, where features are gathered already), questions (which
 key-term; Arm-Con's are under scores), updates (rewards and answers), metrics, logging (TensorBoard and
@@ -333,7 +333,7 @@ def main(words: list[str] | None = None) -> None:
         for name in options.policies:
             found[name] = measure(name, options)
             own = found[name]
-            say(f"{name}: {own.ours:.2f} us a user-round, the NumPy loop {own.over_loop:.0f} times that")
+            say(f"{name}: {own.ours:.2f} us per user-round, the NumPy loop {own.over_loop:.0f} times that")
     sizes = {key: value for key, value in vars(options).items() if key not in ("out", "policies", "quick")}
     title = (
         f"{options.users} users, {options.rounds} rounds, d = {options.dim}, pool {options.pool}, "
@@ -342,7 +342,7 @@ def main(words: list[str] | None = None) -> None:
     )
     times, parts = table(found, options.precision), parts_table(found)
     show(title, *times)
-    show("Microseconds a user-round, by part", *parts)
+    show("Microseconds per user-round, by part", *parts)
     text = f"{title}; {machine()['processor']}.\n\n{markdown(*times)}\n{PARTS_TEXT}\n{markdown(*parts)}"
     (options.out / "benchmark.md").write_text(text, encoding="utf-8")
     content = {name: asdict(own) for name, own in found.items()}

@@ -57,7 +57,7 @@ def draw(found: dict[str, dict[str, Any]], floors: dict[str, float | None], stem
         right.plot(
             *zip(*bare, strict=True), "D", color="white", markeredgecolor="black", label="bare products"
         )
-    right.set(xlabel="microseconds a user-round")
+    right.set(xlabel="microseconds per user-round")
     right.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     for ending in (".png", ".pdf"):
         figure.savefig(stem.with_suffix(ending), dpi=120)

@@ -3,7 +3,7 @@
     python -m experiments.capacity
 
 writes the tables of `docs/capacity.md` anew. A test holds the formulae against the policies' `state_dict`s,
-and the page against this file: whoever changes what a policy stores changes it here, and runs this.
+and the page against this file: a change of what a policy stores is made here too, and this is run again.
 """
 
 from __future__ import annotations

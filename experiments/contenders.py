@@ -49,7 +49,7 @@ class Contender:
     Attributes:
         policy: the class.
         loop: (graph, users, a fresh policy) to the loop that decides alike.
-        products: how many products [A, D] x [D, D] a user-round the rule cannot avoid; None: its scores need
+        products: products [A, D] x [D, D] per user-round that the rule cannot avoid; None: its scores need
             none.
         hidden: whether it is of the hidden-feature family.
         arguments: the policy's, where they are not the defaults.

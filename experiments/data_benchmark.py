@@ -80,7 +80,7 @@ def measure(folder: Path, dim: int) -> list[tuple[str, float, int]]:
 
 
 def measure_apart(folder: Path, dim: int) -> list[tuple[str, float, int]]:
-    """The same in a new process, whose memory is this measurement's alone."""
+    """What `measure` gives in a new process, whose memory is this measurement's alone."""
     fresh = multiprocessing.get_context("spawn")
     receiving, sending = fresh.Pipe(duplex=False)
     process = fresh.Process(target=_send, args=(folder, dim, sending))

@@ -1,6 +1,6 @@
 """Feeds mutated configs, recordings, checkpoints and data to the package, and counts what becomes of them.
 
-    python experiments/fuzz.py --inputs 10000 --seed 0 --out DIR
+    python -m experiments.fuzz --inputs 10000 --seed 0 --out DIR
 
 A quarter each: config files (load, read the search space, build what is small), recordings (`Recorded`),
 checkpoints (read and restore) and real data (read and prepare). Whatever comes in, it is accepted or it is
@@ -44,7 +44,6 @@ import optuna.distributions  # noqa: F401 - imported before the first input: its
 import torch
 import yaml
 from safetensors.torch import save
-from small_sources import Small, small_sources
 
 import conbandit_torch
 from conbandit_torch import ConUCB, DataError, HConUCB, Recorded, Simulation, Synthetic, prepare
@@ -55,6 +54,7 @@ from conbandit_torch.core.seals import sealed, unsealed
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState, read_checkpoint, write_checkpoint
 from conbandit_torch.running.plan import Experiment
 from conbandit_torch.tuning.search_space import read_tunings
+from experiments.small_sources import Small, small_sources
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = f"{Path(conbandit_torch.__file__).parent}/"

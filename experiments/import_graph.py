@@ -28,7 +28,7 @@ Graph = dict[str, set[str]]
 # storeys: what a run is made of, and, above the loop and the configs, what runs the jobs.
 PARTS_OF_A_RUN = [
     *("metrics", "folder", "origin", "processes", "plan", "checkpoint"),
-    *("result", "signals", "workers", "objective", "record"),
+    *("result", "signals", "workers", "objective", "record", "user_sums"),
 ]
 STOREYS = [
     ["core"],
@@ -190,7 +190,7 @@ def room(module: str) -> str:
 def folder_of(module: str) -> str:
     """The room, as tables name it: a folder, or the top level."""
     first = module.partition(".")[0]
-    return TOP if first in ("", "__main__", "loop", "testing") else first
+    return TOP if first in ("", "__main__", "loop") else first
 
 
 def circles_of(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
@@ -240,7 +240,8 @@ def sizes(package: Package) -> dict[str, tuple[int, int]]:
 def size_table(before: Package, after: Package) -> str:
     """A Markdown table of files and lines per room."""
     old, new = sizes(before), sizes(after)
-    order = [prefixes[0] for prefixes in STOREYS[:-1] if "." not in prefixes[0]] + ["commands", TOP]
+    order = [prefixes[0] for prefixes in STOREYS[:-1] if "." not in prefixes[0] and prefixes[0] != "loop"]
+    order += ["commands", "testing", TOP]
     rows = ["| room | files before | files after | lines before | lines after |", "|---|--:|--:|--:|--:|"]
     for name in [one for one in order if one in {*old, *new}]:
         (files, lines), (files_now, lines_now) = old.get(name, (0, 0)), new.get(name, (0, 0))

@@ -52,7 +52,7 @@ class Ridge:
 
 
 class InvertedRidge(Ridge):
-    """The same, inverted after every observation."""
+    """A ridge regression whose matrix is inverted after every observation."""
 
     def learn(self, x: Array, y: float) -> None:
         """One observation."""

@@ -84,7 +84,7 @@ def show(title: str, headings: Sequence[str], rows: Rows) -> None:
 
 
 def markdown(headings: Sequence[str], rows: Rows) -> str:
-    """The same in Markdown."""
+    """A table in Markdown."""
     rule = ["---", *["---:"] * (len(headings) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows)) + "\n"
 

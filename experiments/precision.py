@@ -30,7 +30,7 @@ from torch import Tensor
 
 from conbandit_torch import RidgeRegression, Simulation, Synthetic, play_round
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.models.ridge import NumericsError
+from conbandit_torch.models.inverses import NumericsError
 from experiments.contenders import CONTENDERS
 from experiments.measuring import machine, markdown, say, show, write_json
 

@@ -1,9 +1,11 @@
 """Replay of a generated log whose truth is known: is it unbiased, and whom does it favour?
 
     python experiments/replay.py bias --out DIR
+    python experiments/replay.py estimators --out DIR
     python experiments/replay.py ctr --jobs 2 --out DIR
 
 `bias`    replayed click-through rates beside the true ones, for policies that learn and that do not
+`estimators` the same of replay and of off-policy estimates, on logs of uniform and of other servings
 `ctr`     LinUCB, Arm-Con, Var-RS, Var-MRC, Var-LCR and ConUCB, in windows of counted events
 `hidden`  the same of the policies that learn hidden features
 `--quick` replays a small log, to see that it works. The same command continues.
@@ -13,10 +15,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,6 +30,7 @@ from conbandit_torch import (
     Catalogue,
     Context,
     ConUCB,
+    GeneratedEvents,
     GeneratedLog,
     LinUCB,
     Random,
@@ -36,9 +41,16 @@ from conbandit_torch.commands.main import main as conbandit
 from conbandit_torch.configuration.load import load
 from conbandit_torch.core.algebra import dot
 from conbandit_torch.core.randomness import Stream
+from conbandit_torch.results.off_policy import ESTIMATORS
+from conbandit_torch.results.over_users import Ratio
 
 CONFIGS = Path(__file__).parent.parent / "configs" / "real"
 COMPARED = {"ctr": "replay_generated.yaml", "hidden": "replay_generated_hidden.yaml"}
+SEEDS = range(10)
+SEEDS_ONCE = range(16)  # logs that serve items once are shorter: no standard error above 0.015 of the truth
+SEEDS_EVENTS = range(5)  # as many as that takes
+EVENTS = {"users": 100, "arms": 300, "terms": 50, "dim": 10, "events": 1000, "pool": 5}
+SKEWS = {"uniformly": 0.0, "what most like more often": 3.0}
 QUICK = {"users": 100, "arms": 60, "terms": 10, "dim": 8, "events": 50, "pool": 4}
 
 
@@ -79,9 +91,9 @@ class Ledger(Callback):
         self.expected += float(true.sum())
 
 
-def bias(out: Path, log: dict[str, Any], seeds: list[int]) -> list[float]:
-    """Write `bias.md`; returns how many standard errors each policy's estimate is off."""
-    policies = {
+def contenders() -> dict[str, Callable[[GeneratedLog | GeneratedEvents], Bandit]]:
+    """Policies that learn and that do not, by name."""
+    return {
         "picks at random": lambda world: Random(world.catalogue, world.num_users),
         "fixed, random preferences": lambda world: Fixed(
             world.catalogue,
@@ -92,15 +104,19 @@ def bias(out: Path, log: dict[str, Any], seeds: list[int]) -> list[float]:
         "LinUCB": lambda world: LinUCB(world.catalogue, world.num_users),
         "ConUCB": lambda world: ConUCB(world.catalogue, world.num_users),
     }
+
+
+def bias(out: Path, log: dict[str, Any], seeds: dict[bool, Sequence[int]]) -> list[float]:
+    """Write `bias.md`; returns how many standard errors each policy's estimate is off."""
     lines = [
         "| items come | policy | counted | replayed CTR | true CTR | replayed / true | standard errors |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     off = []
     for once in (False, True):
-        for name, make in policies.items():
+        for name, make in contenders().items():
             ledger = Ledger()
-            for seed in seeds:
+            for seed in seeds[once]:
                 # Where items are served once, a log is at most as long as there are arms.
                 events = min(log["events"], log["arms"]) if once else log["events"]
                 world = GeneratedLog(**log | {"events": events, "once": once}, seed=seed)
@@ -114,9 +130,66 @@ def bias(out: Path, log: dict[str, Any], seeds: list[int]) -> list[float]:
             kind = "once" if once else "again and again"
             cells = (kind, name, f"{ledger.counted:,}", f"{replayed:.4f}", f"{true:.4f}", ratio)
             lines.append(f"| {' | '.join(cells)} | {off[-1]:+.2f} |")
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "bias.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(out / "bias.md", lines)
+    return off
+
+
+def write(path: Path, lines: list[str]) -> None:
+    """Keep a table, and show it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+class Truth(Callback):
+    """Adds up, per user, what the policy's decisions were truly worth."""
+
+    def __init__(self, num_users: int) -> None:
+        self.expected = np.zeros(num_users)
+
+    def on_round(self, simulation: Simulation, played: Round) -> None:
+        """Add a round."""
+        true = simulation.environment.expected(played.context).gather(1, played.arm[:, None]).squeeze(1)
+        self.expected[played.context.users.numpy()] += true.double().numpy()
+
+
+def estimators(out: Path, log: dict[str, Any], seeds: Sequence[int]) -> dict[str, float]:
+    """Write `estimators.md`; returns the standard errors that each unbiased estimate is off, by its name.
+
+    Errors are over users, of the difference between the estimate and what the decisions were truly worth.
+    """
+    lines = [
+        "| items are served | policy | true CTR | replay | IPS | self-normalised IPS | doubly robust | "
+        "effective sample of |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    off = {}
+    for kind, skew in SKEWS.items():
+        for name, make in contenders().items():
+            sums, truths = [], []
+            for seed in seeds:
+                world = GeneratedEvents(**log, skew=skew, seed=seed)
+                truth = Truth(world.num_users)
+                simulation = Simulation(
+                    make(world), world, rounds=world.length, log_every=world.length, callbacks=[truth]
+                )
+                simulation.run()
+                sums.append(simulation.metrics.user_sums())
+                truths.append(truth.expected)
+            table = {column: np.stack([getattr(one, column) for one in sums]) for column in vars(sums[0])}
+            true = Ratio.of(np.stack(truths), table["events"], same_users=False)
+            cells = [kind, name, f"{true.value:.4f}"]
+            for estimator, (above, below) in ESTIMATORS.items():
+                found = Ratio.of(table[above], table[below], same_users=False)
+                error = (found - true).error
+                cells.append(f"{found.value / true.value:.3f} ± {error / true.value:.3f}")
+                if estimator != "replay" or not skew:
+                    off[f"{kind}, {name}, {estimator}"] = (found - true).value / error
+            effective = (table["weight"].sum(1) ** 2 / table["square"].sum(1)).sum()
+            lines.append(f"| {' | '.join(cells)} | {effective:,.0f} of {table['events'].sum():,.0f} |")
+    worst = max(off, key=lambda name: abs(off[name]))
+    lines.append(f"\nFurthest off: {worst}, {off[worst]:+.2f} standard errors.")
+    write(out / "estimators.md", lines)
     return off
 
 
@@ -133,16 +206,19 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("result", choices=("bias", *COMPARED))
+    parser.add_argument("result", choices=("bias", "estimators", *COMPARED))
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--jobs", type=int, default=1, metavar="J")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(words)
-    if arguments.result != "bias":
+    if arguments.result in COMPARED:
         return compare(CONFIGS / COMPARED[arguments.result], arguments.out, arguments.jobs, arguments.quick)
-    experiment = load(CONFIGS / COMPARED["ctr"])
-    log = experiment.environment["init_args"] | (QUICK if arguments.quick else {})
-    off = bias(arguments.out, log, experiment.seeds[:2] if arguments.quick else experiment.seeds)
+    small, few = (QUICK, 2) if arguments.quick else ({}, None)
+    if arguments.result == "estimators":
+        off = list(estimators(arguments.out, EVENTS | small, SEEDS_EVENTS[:few]).values())
+    else:
+        log = load(CONFIGS / COMPARED["ctr"]).environment["init_args"] | small
+        off = bias(arguments.out, log, {False: SEEDS[:few], True: SEEDS_ONCE[:few]})
     return int(any(abs(errors) > 3 for errors in off))
 
 

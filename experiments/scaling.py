@@ -94,7 +94,7 @@ class Clock(Callback):
         self._last = time.perf_counter()
 
     def user_round(self, users: int) -> float:
-        """Seconds a user-round of `HORIZON` rounds."""
+        """Seconds per user-round of `HORIZON` rounds."""
         plain = statistics.fmean(self.plain)
         record = statistics.fmean(self.recording) - plain
         question = (sum(self.asking) - len(self.asking) * plain) / max(1, self.questions)
@@ -141,7 +141,7 @@ def measure(
 def measure_apart(
     policy: str, sizes: dict[str, int], options: argparse.Namespace, marks: tuple[int, ...]
 ) -> Point:
-    """The same in a new process; what went wrong, if it did not end."""
+    """A point, measured in a new process; what went wrong, if it did not end."""
     name = STATES[policy]
     observed = sizes["dim"] - (HIDDEN if name.per_arm else 0)
     needed = sizes["users"] * name.user_bytes(observed) + sizes["arms"] * name.arm_bytes(observed)
@@ -191,7 +191,7 @@ def collect(options: argparse.Namespace) -> Points:
                 key = (policy, *sizes.values())
                 if key not in known:
                     known[key] = measure_apart(policy, sizes, options, ()) | {"users": sizes["users"]}
-                    say(f"{axis} {value}, {policy}: {known[key].get('microseconds')} us a user-round")
+                    say(f"{axis} {value}, {policy}: {known[key].get('microseconds')} us per user-round")
                 own[value] = known[key]
     return points
 
@@ -217,7 +217,7 @@ def main(words: list[str] | None = None) -> None:
         "axis",
         "policy",
         "value",
-        "us a user-round",
+        "us per user-round",
         "state bytes / users",
         "peak MB",
         "rounds",

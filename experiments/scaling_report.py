@@ -67,7 +67,7 @@ def rows_of(points: Points) -> list[list[str]]:
 
 def draw(points: Points, folder: Path) -> None:
     """`scaling_time` and `scaling_bytes`, as .png and .pdf."""
-    _panels(points, "microseconds", "microseconds a user-round", folder / "scaling_time")
+    _panels(points, "microseconds", "microseconds per user-round", folder / "scaling_time")
     _panels(points, "bytes", "bytes a user: state (filled), peak (open)", folder / "scaling_bytes")
 
 

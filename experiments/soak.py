@@ -120,7 +120,7 @@ def play(config: Path, out: Path, policy: str, results: Connection) -> None:
 
 
 def play_apart(config: Path, out: Path, policy: str) -> list[Window]:
-    """The same in a new process, whose memory is this run's alone."""
+    """The windows of a policy's run in a new process, whose memory is this run's alone."""
     fresh = multiprocessing.get_context("spawn")
     receiving, sending = fresh.Pipe(duplex=False)
     process = fresh.Process(target=play, args=(config, out, policy, sending))

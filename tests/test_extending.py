@@ -40,7 +40,7 @@ FILES = {name: code for _, name, code in re.findall(r"```(python|yaml)\n# (\S+)\
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder of one's own, which is the current one; modules imported from there are forgotten."""
+    """A user's folder, which is the current one; modules imported from there are forgotten."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     known = set(sys.modules)

@@ -1,95 +1,17 @@
 """Who imports whom: rooms are stacked, and no arrow goes up; late imports and TYPE_CHECKING count too."""
 
-import ast
 import graphlib
 
 import pytest
 
+from experiments.import_graph import NEVER, imported, read_package, storey
 from tests.conftest import REPOSITORY
 
 PACKAGE = "conbandit_torch"
 
-# From the ground up. A room may import those below it, and itself. The room `running` has two storeys: what a
-# run is made of, and, above the loop and the configs, what runs the jobs.
-STOREYS = [
-    ["core"],
-    ["kernels"],
-    ["models"],
-    ["datasets"],
-    ["environments"],
-    ["bandits"],
-    ["conversation"],
-    [
-        f"running.{name}"
-        for name in [
-            "metrics",
-            "folder",
-            "origin",
-            "processes",
-            "plan",
-            "checkpoint",
-            "result",
-            "signals",
-            "workers",
-            "objective",
-            "record",
-        ]
-    ],
-    ["callbacks"],
-    ["loop"],
-    ["configuration"],
-    ["results"],
-    ["running"],
-    ["tuning"],
-    ["testing", "commands", "__main__", ""],
-]
-NEVER = [  # neighbours that must not know each other, whoever stands above
-    ({"environments", "datasets"}, {"bandits", "conversation"}),
-    ({"bandits", "conversation", "models"}, {"environments", "datasets"}),
-]
-
-
-def modules():
-    """Path by the module's name within the package; "" is the package itself."""
-    found = {}
-    for path in sorted((REPOSITORY / PACKAGE).rglob("*.py")):
-        parts = path.relative_to(REPOSITORY / PACKAGE).with_suffix("").parts
-        found[".".join(part for part in parts if part != "__init__")] = path
-    return found
-
-
-def imports(source, known):
-    """What the source imports of the package, as names of modules."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            if name == PACKAGE or name.startswith(f"{PACKAGE}."):
-                inside = name.removeprefix(PACKAGE).removeprefix(".")
-                while inside not in known:  # a name in a module
-                    inside = inside.rpartition(".")[0]
-                found.add(inside)
-    return found
-
 
 def graph():
-    known = modules()
-    return {name: imports(path.read_text(encoding="utf-8"), known) - {name} for name, path in known.items()}
-
-
-def storey(name):
-    """The storey of the longest listed prefix."""
-    ranks = {prefix: rank for rank, prefixes in enumerate(STOREYS) for prefix in prefixes}
-    prefix = name
-    while prefix not in ranks:
-        prefix = prefix.rpartition(".")[0]
-        assert prefix, f"{name} stands in no room that this test knows"
-    return ranks[prefix]
+    return read_package(REPOSITORY / PACKAGE).imports
 
 
 def upward(arrows):
@@ -139,6 +61,6 @@ def test_no_modules_import_each_other_in_a_circle():
     ],
 )
 def test_an_arrow_is_seen_wherever_it_stands(source):
-    assert imports(source, modules()) == {"running.runner"}
+    assert imported(source, PACKAGE, "core.files", graph()) == {"running.runner"}
     assert upward({"core.files": {"running.runner"}}) == ["core.files -> running.runner"]
     assert cycle({"a": {"b"}, "b": {"a"}}) is not None

@@ -73,10 +73,20 @@ def build_parser() -> argparse.ArgumentParser:
             "--devices", type=int, metavar="N", help="split users over N processes of a machine (default: 1)"
         )
         command.add_argument("--num-nodes", type=int, metavar="M", help="on M machines (default: 1)")
+    watch = commands.add_parser(
+        "watch",
+        help="open TensorBoard on the regret curves of a results folder",
+        description="Start TensorBoard for this machine alone, and open it on the regret curves: pinned, "
+        "not smoothed, in one colour per policy. Works while a run goes on.",
+    )
+    watch.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    watch.add_argument("--port", type=int, metavar="P", help="default: 6006, or the next that is free")
+    watch.add_argument("--no-browser", action="store_true", help="print the address, and open nothing")
     report = commands.add_parser("report", help="compare the policies of a results folder")
     report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     plot = commands.add_parser("plot", help="draw the curves of a results folder, as PNG and PDF")
     plot.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    plot.add_argument("--log-x", action="store_true", help="rounds on a logarithmic axis")
     for command in (report, plot):
         command.add_argument(
             "--baseline", metavar="NAME", help="compare with this policy (default: the first)"

@@ -17,5 +17,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     path.write_text(report.markdown(), encoding="utf-8")
     output = Terminal()
     output.print(report.table())
+    if report.off_policy:
+        output.print(report.off_policy_table())
     output.print(f"{report.order}\n\n{report.notes}\nReport: {path}", soft_wrap=True)
     return 0

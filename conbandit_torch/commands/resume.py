@@ -8,7 +8,7 @@ from conbandit_torch.commands.how import check_how
 from conbandit_torch.commands.run import run_into
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.load import load
-from conbandit_torch.running.runner import experiment_of, how_it_ran
+from conbandit_torch.running.earlier import experiment_of, how_it_ran
 
 
 def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Terminal) -> int:

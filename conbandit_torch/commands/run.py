@@ -61,5 +61,5 @@ def run_into(
     output.print(summary_table(results, experiment))
     for result in failed:
         output.print(f"FAILED: {result.policy} seed {result.seed}: {result.error}", soft_wrap=True)
-    output.print(f"Results: {folder / SUMMARY}\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
+    output.print(f"Results: {folder / SUMMARY}\nCurves:  conbandit watch {folder}", soft_wrap=True)
     return 1 if failed else 0

@@ -1,23 +1,24 @@
 """Parts of a config: a class by name with its arguments, checked, completed with defaults, and made.
 
-What is wrong with a class or the name of an argument is found from signatures; jsonargparse is asked about
-values, and makes the objects.
+What is wrong with a class, or with an argument's name or type, is found from signatures; jsonargparse says
+whether a value is of a type, and makes the objects.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from argparse import ArgumentError
 from collections.abc import Iterator
 from pkgutil import resolve_name
-from typing import Any, get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from jsonargparse import ArgumentParser
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
-from conbandit_torch.configuration.errors import check_keys, explain_value
+from conbandit_torch.configuration.errors import check_keys
+from conbandit_torch.configuration.values import REFUSALS, parse_value
 from conbandit_torch.core.arguments import arguments_of
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.names import PUBLIC, public
@@ -69,8 +70,9 @@ def resolve_part(where: str, node: Any, base: type, skip: set[str]) -> dict[str,
     node = _check(where, {"class_path": node} if isinstance(node, str) else node, base, skip)
     try:
         parsed = _parser(base, skip).parse_object({"part": node})
-    except (ArgumentError, TypeError, ValueError, ImportError, AttributeError, SystemExit) as error:
-        raise ConfigError(explain_value(where, str(error))) from None
+    except REFUSALS as error:
+        _refuse_wrong_values(where, node)
+        raise ConfigError(f"{where}: {' '.join(str(error).split())}") from None
     resolved: dict[str, Any] = {"init_args": {}} | parsed.part.as_dict()
     cls = resolve_name(resolved["class_path"])
     resolved["init_args"] = _taken(cls, resolved["init_args"])
@@ -128,18 +130,47 @@ def _check_value(where: str, value: Any, annotation: Any) -> Any:
     if isinstance(value, dict) and "class_path" in value:
         base = next((part for part in parts if _finds(value["class_path"], part)), parts[0])
         return _check(where, value, base, set())
-    plain = [kind.__name__ for kind in kinds if isinstance(kind, type) and kind in (int, float, str, bool)]
-    if isinstance(value, str) and "str" not in plain and not any(get_args(kind) for kind in kinds):
+    plain = [kind for kind in kinds if isinstance(kind, type) and kind in (int, float, str, bool)]
+    if isinstance(value, str) and str not in plain and not any(get_args(kind) for kind in kinds):
         base = next((part for part in parts if _finds(value, part)), parts[0])
         if plain and not _finds(value, base):
             if _is_number(value):
                 return value
-            valid = ", ".join(_public_subclasses(base))
-            raise ConfigError(f"{where}: expected {' or '.join(plain)}, or one of {valid}; got {value!r}")
+            raise ConfigError(_wrong_type(where, value, annotation))
         return _check(where, {"class_path": value}, base, set())
     if not plain and isinstance(value, int | float):
         raise _unknown_class(where, str(value), parts[0])
     return value
+
+
+def _refuse_wrong_values(where: str, node: dict[str, Any]) -> None:
+    """Refuse the first value, in nested parts too, that is not of its argument's type."""
+    parameters = arguments_of(resolve_name(node["class_path"])).parameters
+    for name, value in node["init_args"].items():
+        if name not in parameters:
+            continue  # it goes to a class that takes any name
+        place, annotation = f"{where}.init_args.{name}", parameters[name].annotation
+        if isinstance(value, dict) and "class_path" in value:
+            _refuse_wrong_values(place, value)
+        try:
+            parse_value(value, annotation)
+        except REFUSALS:
+            raise ConfigError(_wrong_type(place, value, annotation)) from None
+
+
+def _wrong_type(where: str, value: Any, annotation: Any) -> str:
+    """What an argument takes, in words, and what came."""
+    if get_origin(annotation) is Literal:
+        return f"{where}: expected one of {', '.join(map(repr, get_args(annotation)))}, got {value!r}"
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType]
+    if get_origin(annotation) not in (Union, UnionType, None):
+        kinds = [annotation]  # such as list[str]
+    plain = [kind.__name__ if isinstance(kind, type) else str(kind) for kind in kinds if not _is_part(kind)]
+    classes = [name for kind in kinds if _is_part(kind) for name in _public_subclasses(kind)]
+    if not classes:
+        return f"{where}: expected {' or '.join(plain)}, got {value}"
+    either = f"{' or '.join(plain)}, or " if plain else ""
+    return f"{where}: expected {either}one of {', '.join(classes)}; got {value!r}"
 
 
 def _is_part(kind: Any) -> bool:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentError
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
-from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.build import GIVEN_TO_ENVIRONMENTS, GIVEN_TO_POLICIES, resolve_part
-from conbandit_torch.configuration.errors import check_keys, first
+from conbandit_torch.configuration.errors import check_keys
+from conbandit_torch.configuration.loggers import resolve_logger
+from conbandit_torch.configuration.values import REFUSALS, parse_value
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.screen import BadFeedback
@@ -32,8 +32,8 @@ _CHOICES = {
     "bad_feedback": BadFeedback,
     "if_logger_fails": IfLoggerFails,
 }
-_PARTS = ("environment", "policies", "callbacks")
-_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "tune")
+_PARTS = ("environment", "policies", "callbacks", "loggers")
+_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "loggers", "tune")
 
 
 def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
@@ -68,9 +68,7 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
     check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
     if not isinstance(config["policies"], dict) or not config["policies"]:
         raise ConfigError(f"{path}: policies: expected a mapping of names to policies")
-    named = config.get("callbacks") or {}
-    if not isinstance(named, dict):
-        raise ConfigError(f"{path}: callbacks: expected a mapping of names to callbacks, got {named!r}")
+    named = _named(path, config, "callbacks")
     settings = _settings(path, {k: v for k, v in config.items() if k not in _PARTS})
     policies = {}
     for name, node in config["policies"].items():
@@ -91,7 +89,25 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
         str(name): resolve_part(f"{path}: callbacks.{name}", node, Callback, set())
         for name, node in named.items()
     }
-    return Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
+    loggers = {
+        str(name): resolve_logger(f"{path}: loggers.{name}", node)
+        for name, node in _named(path, config, "loggers").items()
+    }
+    return Experiment(
+        str(path),
+        environment=environment,
+        policies=policies,
+        callbacks=callbacks,
+        loggers=loggers,
+        **settings,
+    )
+
+
+def _named(path: Path, config: dict[str, Any], key: str) -> dict[str, Any]:
+    named: Any = config.get(key) or {}
+    if not isinstance(named, dict):
+        raise ConfigError(f"{path}: {key}: expected a mapping of names to {key}, got {named!r}")
+    return named
 
 
 def parse_seeds(value: Any) -> list[int]:
@@ -126,25 +142,21 @@ def set_value(config: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    parser = ArgumentParser(exit_on_error=False)
-    for name in _WHOLE_NUMBERS:
-        parser.add_argument(f"--{name}", type=PositiveInt)
-    for name, values in _CHOICES.items():
-        parser.add_argument(f"--{name}", type=values)
-    parser.add_argument("--accelerator", type=str)
+    kinds = dict.fromkeys(_WHOLE_NUMBERS, PositiveInt) | _CHOICES | {"accelerator": str}
     seeds = given.pop("seeds", 0)
-    try:
-        settings: dict[str, Any] = parser.parse_object(given).as_dict()
-        settings = {name: settings[name] for name in given}  # Experiment knows the defaults
-        if None in given.values():
-            raise TypeError
-    except (ArgumentError, TypeError) as error:
-        key = first(r'Parser key "([^"]+)"', str(error)) or first(r"Key \"(\w+)\"", str(error))
-        key = key or next((name for name in given if given[name] is None), "")
-        expected = "a name such as cpu or cuda" if key == "accelerator" else "a whole number of at least 1"
-        if key in _CHOICES:
-            expected = f"one of {', '.join(get_args(_CHOICES[key]))}"
-        raise ConfigError(f"{path}: {key}: expected {expected}, got {given.get(key)!r}") from None
+    settings: dict[str, Any] = {}  # those given: Experiment knows the defaults
+    for key, value in given.items():
+        try:
+            settings[key] = parse_value(value, kinds[key])
+            if value is None:
+                raise TypeError
+        except REFUSALS:
+            expected = (
+                "a name such as cpu or cuda" if key == "accelerator" else "a whole number of at least 1"
+            )
+            if key in _CHOICES:
+                expected = f"one of {', '.join(get_args(_CHOICES[key]))}"
+            raise ConfigError(f"{path}: {key}: expected {expected}, got {value!r}") from None
     settings |= {key: int(settings[key]) for key in _WHOLE_NUMBERS if key in settings}  # plain, for YAML
     try:
         settings["seeds"] = parse_seeds(seeds)

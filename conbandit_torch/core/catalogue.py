@@ -45,6 +45,7 @@ class Catalogue(nn.Module):
             1. An arm without key-terms is legal, a key-term without arms is not. None: no key-terms.
         arm_names: N names, for people.
         term_names: K names, for people.
+        feature_names: D names, for people, and to hide features by.
     """
 
     arm_features: Tensor = buffer()  # [N, D]
@@ -63,6 +64,7 @@ class Catalogue(nn.Module):
         *,
         arm_names: Sequence[str] | None = None,
         term_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
         features = torch.tensor(arm_features) if isinstance(arm_features, np.ndarray) else arm_features
@@ -105,6 +107,7 @@ class Catalogue(nn.Module):
 
         self.arm_names = _names("arm_names", arm_names, self.num_arms, "arm")
         self.term_names = _names("term_names", term_names, self.num_terms, "term")
+        self.feature_names = _names("feature_names", feature_names, self.dim, "feature")
 
     @property
     def dim(self) -> int:
@@ -133,6 +136,7 @@ class Catalogue(nn.Module):
             else value
             for name, value in self._buffers.items()
         }
+        part.feature_names = tuple(self.feature_names[column] for column in columns.tolist())
         return part
 
     def extended(
@@ -179,6 +183,7 @@ class Catalogue(nn.Module):
             torch.sparse_coo_tensor(edges, values, size, check_invariants=False),
             arm_names=(*self.arm_names, *names),
             term_names=(*self.term_names, *terms_named),
+            feature_names=self.feature_names,
         )
 
     def check_extension(self, other: Catalogue) -> None:

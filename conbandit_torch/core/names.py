@@ -38,13 +38,8 @@ _NAMES_OF = {
         "VarMRC",
         "VarRS",
     ),
-    "conbandit_torch.conversation.hconucb": (
-        "HArmCon",
-        "HConUCB",
-        "HVarLCR",
-        "HVarMRC",
-        "HVarRS",
-    ),
+    "conbandit_torch.conversation.hconucb": ("HArmCon", "HConUCB"),
+    "conbandit_torch.conversation.hconucb_variants": ("HVarLCR", "HVarMRC", "HVarRS"),
     "conbandit_torch.conversation.key_terms": ("KeyTermMixin",),
     "conbandit_torch.conversation.one_level": ("OneLevelMixin",),
     "conbandit_torch.conversation.asking": ("Asking",),
@@ -88,6 +83,7 @@ _NAMES_OF = {
         "Prepared",
         "Reader",
     ),
+    "conbandit_torch.datasets.events": ("LoggedEvents",),
     "conbandit_torch.datasets.prepare": ("prepare",),
     "conbandit_torch.datasets.readers.lastfm": ("LastFM",),
     "conbandit_torch.datasets.readers.mind": ("MIND",),
@@ -102,7 +98,9 @@ _NAMES_OF = {
     ),
     "conbandit_torch.environments.ratings": ("Ratings",),
     "conbandit_torch.environments.recorded": ("Recorded",),
+    "conbandit_torch.environments.replay.events": ("ReplayEvents",),
     "conbandit_torch.environments.replay.generated": ("GeneratedLog",),
+    "conbandit_torch.environments.replay.generated_events": ("GeneratedEvents",),
     "conbandit_torch.environments.replay.protocol": ("Replay",),
     "conbandit_torch.environments.synthetic": ("Synthetic",),
     "conbandit_torch.loop": (
@@ -127,6 +125,10 @@ _NAMES_OF = {
         "Representation",
     ),
     "conbandit_torch.models.ridge": ("RidgeRegression",),
+    "conbandit_torch.results.off_policy": (
+        "LoggedDecisions",
+        "off_policy",
+    ),
 }
 PUBLIC = {name: module for module, names in _NAMES_OF.items() for name in names}
 """The module of every public name."""

@@ -116,7 +116,7 @@ class Stream:
         return chosen.T
 
     def _distinct(self, users: Tensor, rounds: Tensor, count: int, population: int, size: int) -> Tensor:
-        """The first `count` distinct values among `size` draws a row, or among more if need be."""
+        """The first `count` distinct values among `size` draws per row, or among more if need be."""
         draws = self.integers(users, rounds, size, population)  # [B, size]
         # Equal draws become neighbours when sorted, the earliest first: value and position in one number.
         bits = size.bit_length()

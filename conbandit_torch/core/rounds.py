@@ -10,6 +10,7 @@ from torch import Tensor
 from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.questions import Answer, Question
+from conbandit_torch.core.serving import Serving
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,20 @@ class Feedback:
         expect_rows("Feedback.reward", self.reward, len(self.context))
 
 
+class Weighted(NamedTuple):
+    """What off-policy estimates need of a round of a log whose propensities are known.
+
+    Attributes:
+        rows: [M] rows of the context whose arm was served, in the order of the feedback.
+        weight: [M] 1 / propensity of what was served.
+        guess: [B] what a model that has not seen the event expects of the arm shown.
+    """
+
+    rows: Tensor
+    weight: Tensor
+    guess: Tensor
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of showing one arm to every row.
@@ -40,10 +55,12 @@ class Outcome:
             the rows that matched; where rewards are late, these are of earlier rounds.
         regret: [B] expected loss against the best candidate; for metrics, never for the policy. None where
             nobody knows it.
+        weighted: for off-policy estimates; None unless a log is replayed whose propensities are known.
     """
 
     feedback: list[Feedback]
     regret: Tensor | None
+    weighted: Weighted | None = None
 
 
 class Logged(NamedTuple):
@@ -51,11 +68,16 @@ class Logged(NamedTuple):
 
     Attributes:
         events: how many events it has.
-        click_rate: their mean reward, which is what showing candidates at random would earn.
+        click_rate: their mean reward, which is what showing candidates at random would earn if items were
+            served so, or if nobody knows how they were.
+        serving: how items were chosen.
+        digest: of the whole log: two environments with the same one have the same users.
     """
 
     events: int
     click_rate: float
+    serving: Serving = "unknown"
+    digest: str = ""
 
 
 @dataclass(frozen=True)

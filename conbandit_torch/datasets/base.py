@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.datasets.events import LoggedEvents
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -49,6 +50,7 @@ class Dataset:
         counts: what was read and what was dropped, with the reason, in reading order; for people.
         feedback_columns: how many side features, the last ones, sum up feedback: a mean rating, a number of
             plays.
+        events: what was on offer and served, where the source says; `ReplayEvents` plays it.
     """
 
     users: np.ndarray
@@ -61,6 +63,7 @@ class Dataset:
     feedback: Interactions
     counts: dict[str, int] = field(default_factory=dict)
     feedback_columns: int = 0
+    events: LoggedEvents | None = None
 
 
 class Reader(ABC):
@@ -102,6 +105,8 @@ class Prepared:
         user_names: U names.
         item_names: N names.
         term_names: K names.
+        feature_names: D names of the features; empty: they are numbered.
+        events: what was on offer and served, where the source says; `ReplayEvents` plays it.
     """
 
     features: Tensor
@@ -114,6 +119,8 @@ class Prepared:
     user_names: list[str]
     item_names: list[str]
     term_names: list[str]
+    feature_names: list[str] = field(default_factory=list)
+    events: LoggedEvents | None = None
 
     def __post_init__(self) -> None:
         sizes = {"users": len(self.user_names), "items": len(self.item_names)}
@@ -121,7 +128,7 @@ class Prepared:
         for name, ids in events.items():
             if ids.shape != self.users.shape:
                 raise ValueError(
-                    f"{name} must be [E], one an event, like users {list(self.users.shape)}, "
+                    f"{name} must be [E], one per event, like users {list(self.users.shape)}, "
                     f"got {list(ids.shape)}"
                 )
             if name in sizes and len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < sizes[name]:
@@ -130,9 +137,20 @@ class Prepared:
                     f"{int(ids.min())} to {int(ids.max())}"
                 )
 
+        if self.events is not None:
+            for name, ids in {"users": self.events.users, "items": self.events.candidates}.items():
+                if int(ids.max()) >= sizes[name]:
+                    raise ValueError(f"events name {name} up to {int(ids.max())}, of {sizes[name]}")
+
     def catalogue(self) -> Catalogue:
         """The items as arms, with their key-terms."""
         weights = torch.ones(self.item_terms.shape[1], dtype=torch.float64)
         shape = (len(self.features), len(self.term_names))
         graph = torch.sparse_coo_tensor(self.item_terms, weights, shape, check_invariants=False)
-        return Catalogue(self.features, graph, arm_names=self.item_names, term_names=self.term_names)
+        return Catalogue(
+            self.features,
+            graph,
+            arm_names=self.item_names,
+            term_names=self.term_names,
+            feature_names=self.feature_names or None,
+        )

@@ -21,14 +21,16 @@ from conbandit_torch.core.errors import DataError
 from conbandit_torch.core.files import replacing
 from conbandit_torch.core.seals import file_digest
 from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.datasets.events import LoggedEvents
 from conbandit_torch.datasets.reading.files import expand
 
 FORMAT = 2  # to be raised with a change, outside this folder, of what is prepared
-_NAMES = ("user_names", "item_names", "term_names")
+_NAMES = ("user_names", "item_names", "term_names", "feature_names")
 # As small as they can be: the large ones are of the length of the feedback.
 _STORED = {"users": torch.int32, "items": torch.int32, "clicks": torch.bool, "item_terms": torch.int32}
 _USED = {"users": torch.int64, "items": torch.int64, "clicks": torch.float64, "item_terms": torch.int64}
 _TENSORS = ("features", "item_terms", "theta", "users", "items", "clicks", "times")
+_EVENTS = "events."  # before the names of the tensors of a log's events
 _log = logging.getLogger(__name__)
 
 
@@ -118,9 +120,13 @@ def _digest(path: Path) -> str:
 def _write(path: Path, prepared: Prepared) -> None:
     from safetensors.torch import save_file
 
-    names = json.dumps({name: getattr(prepared, name) for name in _NAMES}).encode()
+    kept: dict[str, Any] = {name: getattr(prepared, name) for name in _NAMES}
     tensors = {name: getattr(prepared, name) for name in _TENSORS}
     tensors = {name: tensor.to(_STORED.get(name, tensor.dtype)) for name, tensor in tensors.items()}
+    if prepared.events is not None:
+        kept["context_names"] = list(prepared.events.context_names)
+        tensors |= {_EVENTS + name: tensor for name, tensor in prepared.events.tensors().items()}
+    names = json.dumps(kept).encode()
     tensors["names"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
     with replacing(path) as unfinished:  # nobody else's: the lock is ours
@@ -138,7 +144,10 @@ def _read(path: Path) -> Prepared | None:
                 raise ValueError("its checksum is another")
         names = json.loads(bytes(tensors.pop("names").numpy()))
         used = {name: tensors[name].to(_USED.get(name, tensors[name].dtype)) for name in _TENSORS}
-        return Prepared(**used, **names)
+        logged = {k.removeprefix(_EVENTS): v for k, v in tensors.items() if k.startswith(_EVENTS)}
+        context_names = names.pop("context_names", ())
+        events = LoggedEvents(**logged, context_names=context_names) if logged else None
+        return Prepared(**used, **names, events=events)
     except (SafetensorError, OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
         _log.warning("%s is damaged (%s) and will be made anew", path, error)
         return None

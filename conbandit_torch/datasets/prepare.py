@@ -99,6 +99,8 @@ def _prepare(reader: Reader, dim: int, ridge: float, seed: int, use_feedback_col
         user_names=data.users.tolist(),
         item_names=data.titles.tolist(),
         term_names=data.terms.tolist(),
+        feature_names=[f"component {number + 1}" for number in range(dim)],
+        events=data.events,
     )
 
 

@@ -12,6 +12,7 @@ from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.core.questions import Answer, Question
 from conbandit_torch.core.rounds import Logged, Outcome
+from conbandit_torch.environments.hiding import HiddenFeatures
 
 
 class Environment(nn.Module, ABC):
@@ -23,6 +24,7 @@ class Environment(nn.Module, ABC):
         length: rounds that can be played; None: any number.
         processes: over which users are split.
         first_user: id of this process's first user among all.
+        hidden_features: features that policies do not see; None: they see all.
     """
 
     catalogue: Catalogue = submodule()
@@ -30,6 +32,7 @@ class Environment(nn.Module, ABC):
     length: int | None = None
     processes: Processes = ALONE
     first_user = 0
+    hidden_features: HiddenFeatures | None = None
 
     def __init__(self) -> None:
         super().__init__()

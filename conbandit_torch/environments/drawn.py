@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -29,8 +29,9 @@ class Drawn(Simulated):
         noise: standard deviation of eps and eps~ (linear feedback).
         feedback: "linear" or "binary".
         users_per_round: how many users come each round, drawn without replacement; None: all.
-        hidden: how many features policies do not see.
+        hidden: how many features policies do not see, or the names of which.
         hidden_seed: seed of the draw of those features.
+        balance_hidden: whether their share of `|x|^2` is to be close to their share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round. Regret is known at
             once.
         seed: seed of visitors, pools, noise and delays.
@@ -47,12 +48,13 @@ class Drawn(Simulated):
         noise: float,
         feedback: FeedbackKind,
         users_per_round: int | None,
-        hidden: int,
+        hidden: int | Sequence[str],
         hidden_seed: int,
+        balance_hidden: bool = False,
         delay: Delay | None = None,
         seed: int,
     ) -> None:
-        super().__init__(catalogue, theta, feedback, hidden, hidden_seed)
+        super().__init__(catalogue, theta, feedback, hidden, hidden_seed, balance_hidden)
         if not 1 <= pool <= catalogue.num_arms:
             raise ValueError(f"pool must be from 1 to the {catalogue.num_arms} arms, got {pool}")
         if not 0 <= noise < float("inf"):

@@ -29,11 +29,13 @@ class Ratings(Drawn):
         noise: standard deviation of the rewards' and answers' noise.
         feedback: "linear" or "binary".
         users_per_round: how many users come each round; None: all.
-        hidden: how many of the features, drawn at random, policies do not see.
+        hidden: how many of the features, drawn at random, policies do not see; or the names of which.
+        hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
+        balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round.
         cache: folder of what was prepared before; None: the usual one (see `prepare`).
         data_seed: seed of what `prepare` draws.
-        seed: seed of everything else (visitors, pools, noise, which features are hidden).
+        seed: seed of everything else (visitors, pools, noise).
     """
 
     def __init__(
@@ -47,7 +49,9 @@ class Ratings(Drawn):
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
         users_per_round: int | None = None,
-        hidden: int = 0,
+        hidden: int | list[str] = 0,
+        hidden_seed: int | None = None,
+        balance_hidden: bool = False,
         delay: Delay | None = None,
         cache: str | Path | None = None,
         data_seed: int = 0,
@@ -68,7 +72,8 @@ class Ratings(Drawn):
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
-            hidden_seed=seed,
+            hidden_seed=seed if hidden_seed is None else hidden_seed,
+            balance_hidden=balance_hidden,
             seed=seed,
         )
         self.user_names = [prepared.user_names[user] for user in kept.tolist()]

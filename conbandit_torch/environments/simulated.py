@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -11,14 +12,14 @@ from torch import Tensor
 from conbandit_torch.core.attributes import buffer, submodule
 from conbandit_torch.core.blocks import add_at, as_table
 from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.core.checks import expect_rows
+from conbandit_torch.core.checks import expect_positions
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Arms, Question
-from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Outcome
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Late
+from conbandit_torch.environments.hiding import describe_hidden, hidden_columns
 from conbandit_torch.kernels import kernels_for
 
 FeedbackKind = Literal["linear", "binary"]
@@ -35,15 +36,19 @@ class Simulated(Environment):
     A subclass says who comes (`visitors`), which arms they may be shown (`pools`) and how noisy they are
     (`arm_noise`, `term_noise`), each as a function of users and of the users' own rounds.
 
-    With `hidden` features, that many of the columns, drawn at random, are kept from the policies: they
-    see a catalogue of the others, while rewards and answers come from all of them.
+    With `hidden` features, that many of the columns, drawn at random, or those named, are kept from the
+    policies: they see a catalogue of the others, while rewards and answers come from all of them.
 
     Args:
         catalogue: arms and key-terms, with all features.
         theta: [U, D] the users' true preferences.
         feedback: "linear" or "binary".
-        hidden: how many features policies do not see.
+        hidden: how many features policies do not see, or the names of which.
         hidden_seed: seed of the draw of those features.
+        balance_hidden: whether their share of `|x|^2` is to be close to their share of the features.
+
+    Attributes:
+        hidden: how many features policies do not see.
     """
 
     theta: Tensor = buffer()  # [U, D]
@@ -57,22 +62,22 @@ class Simulated(Environment):
         catalogue: Catalogue,
         theta: Tensor,
         feedback: FeedbackKind = "linear",
-        hidden: int = 0,
+        hidden: int | Sequence[str] = 0,
         hidden_seed: int = 0,
+        balance_hidden: bool = False,
     ) -> None:
         super().__init__()
         if feedback not in ("linear", "binary"):
             raise ValueError(f"feedback must be 'linear' or 'binary', got {feedback!r}")
-        if not 0 <= hidden < catalogue.dim:
-            raise ValueError(
-                f"hidden must be from 0 to {catalogue.dim - 1}, below the number of features, got {hidden}"
-            )
-        self.num_users, self.feedback, self.hidden = len(theta), feedback, hidden
+        columns = hidden_columns(catalogue, hidden, hidden_seed, balance_hidden)
+        self.num_users, self.feedback, self.hidden = len(theta), feedback, len(columns)
+        self.hidden_features = describe_hidden(catalogue, columns)
         self._world = catalogue
         self.catalogue = catalogue
-        if hidden:
-            order = Stream(hidden_seed, "split").bits(torch.zeros(1, dtype=torch.int64), 0, catalogue.dim)[0]
-            self.catalogue = catalogue.restricted_to(order.argsort()[hidden:].sort().values)
+        if len(columns):
+            seen = torch.ones(catalogue.dim, dtype=torch.bool)
+            seen[columns] = False
+            self.catalogue = catalogue.restricted_to(seen.nonzero().squeeze(1))
         self.register_buffer("theta", theta, persistent=False)
         self.register_buffer("rounds", torch.zeros(len(theta), dtype=torch.int64))
         self.register_buffer("answered", torch.zeros_like(self.rounds))
@@ -148,7 +153,7 @@ class Simulated(Environment):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
-        expect_rows("arm", arm, len(context))
+        expect_positions(arm, len(context), context.arms.shape[1])
         mean, regret = self._mean_and_regret(context, arm)
         reward = self._respond(mean, self.arm_noise(context.users, self.clock(context)))
         add_at(self.rounds, context.who, 1)

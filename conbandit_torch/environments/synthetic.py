@@ -34,7 +34,9 @@ class Synthetic(Drawn):
         feedback: "linear" or "binary".
         normalise: scale arms' features and users' preferences to length 1.
         users_per_round: how many users come each round; None: all.
-        hidden: how many of the features, drawn at random, policies do not see.
+        hidden: how many of the features, drawn at random, policies do not see; or the names of which.
+        hidden_seed: seed of that draw; None: `data_seed`; if that is None too, `seed`.
+        balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round.
         data_seed: seed of arms, key-terms and users; None: `seed`.
         seed: seed of everything else (visitors, pools, noise).
@@ -54,7 +56,9 @@ class Synthetic(Drawn):
         feedback: FeedbackKind = "linear",
         normalise: bool = False,
         users_per_round: int | None = None,
-        hidden: int = 0,
+        hidden: int | list[str] = 0,
+        hidden_seed: int | None = None,
+        balance_hidden: bool = False,
         delay: Delay | None = None,
         data_seed: int | None = None,
         seed: int = 0,
@@ -102,7 +106,8 @@ class Synthetic(Drawn):
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
-            hidden_seed=data_seed,
+            hidden_seed=data_seed if hidden_seed is None else hidden_seed,
+            balance_hidden=balance_hidden,
             seed=seed,
         )
 

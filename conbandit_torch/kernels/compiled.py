@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import RLock, local
@@ -14,13 +14,12 @@ from weakref import ReferenceType, ref
 import numba
 import numpy as np
 import torch
-from llvmlite.binding import get_host_cpu_name  # type: ignore[import-untyped]
 from torch import Tensor
 
 from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.core.seals import text_digest
 from conbandit_torch.kernels import drawing_loops, hidden_loops, loops, reference
+from conbandit_torch.kernels.kept import Kept
 from conbandit_torch.kernels.records import Chain, Regressions
 from conbandit_torch.kernels.threads import kernel_threads
 
@@ -29,6 +28,14 @@ _NO_IDS = np.zeros(0, dtype=np.int64)
 _MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 _known: dict[int, tuple[ReferenceType[Tensor], int, np.ndarray]] = {}  # by the tensor's id
 _here = local()  # how many threads numba has been told to use, which it remembers per thread
+KEPT = [
+    Kept(Path(str(file.__file__)), kernel)
+    for file, kernel in (
+        (loops, loops.choose),
+        (drawing_loops, drawing_loops.subsets),
+        (hidden_loops, hidden_loops.hidden_widths),
+    )
+]
 _ONE_AT_A_TIME = RLock()  # some of numba's pools of threads end the process if two threads enter them
 
 
@@ -184,11 +191,13 @@ def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
 
 def warm(dtype: torch.dtype) -> None:
     """Compile every kernel for the type, unless this machine has done so before."""
-    if not _marker(dtype).exists():
-        _log.warning("compiling kernels for this machine, once: about 20 seconds")
+    if all(kept.is_complete(dtype) for kept in KEPT):
+        return
+    _log.warning("compiling kernels for this machine, once: about 20 seconds")
+    with ExitStack() as all_kept:
+        for kept in KEPT:
+            all_kept.enter_context(kept.compiling(dtype))
         _compile(dtype)
-        with contextlib.suppress(OSError):  # a folder that nobody may write into: compiled again next time
-            _marker(dtype).touch()
 
 
 def threads_run_in_openmp() -> bool:
@@ -227,20 +236,22 @@ def _compile(dtype: torch.dtype) -> None:
     tally(torch.zeros(5, dtype=torch.float64), y, y)
 
 
-def _marker(dtype: torch.dtype) -> Path:
-    """A file that is there if everything has been compiled, from these sources, for this processor."""
-    changed = [Path(file.__file__).stat().st_mtime_ns for file in (loops, drawing_loops, hidden_loops)]
-    about = f"{numba.__version__} {get_host_cpu_name()} {changed} {dtype}"
-    return Path(str(loops.choose.stats.cache_path)) / f"compiled-{text_digest(about)[:16]}"
-
-
 def _run(kernel: Any, *arguments: Any) -> Any:
     with _ONE_AT_A_TIME:
         threads = kernel_threads()
         if threads != getattr(_here, "threads", 0):  # asking numba would take longer
+            _launch_threads()
             numba.set_num_threads(min(threads, _MOST_THREADS))
             _here.threads = threads
         return kernel(*arguments)
+
+
+@cache
+def _launch_threads() -> None:
+    """Start numba's threads, and leave torch its number: OpenMP, which they share, would give it numba's."""
+    threads = torch.get_num_threads()
+    numba.get_num_threads()  # starts them
+    torch.set_num_threads(threads)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

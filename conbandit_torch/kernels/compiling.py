@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from numba import njit
 
+from conbandit_torch.kernels.kept import can_keep
+
 # Sums may be reordered, so that loops use vector instructions; NaN and infinity keep their meaning.
 _RULES = {"reassoc", "contract", "nsz", "arcp"}
-kernel = njit(parallel=True, cache=True, nogil=True, error_model="numpy", fastmath=_RULES)
-part = njit(cache=True, nogil=True, error_model="numpy", fastmath=_RULES)
+_KEPT = can_keep()
+kernel = njit(parallel=True, cache=_KEPT, nogil=True, error_model="numpy", fastmath=_RULES)
+part = njit(cache=_KEPT, nogil=True, error_model="numpy", fastmath=_RULES)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from conbandit_torch.core.algebra import dot, largest_eigenvalue, runs_of_like_size, weighted_norm_
-from conbandit_torch.core.attributes import buffer
-from conbandit_torch.core.blocks import EVERY_ROW, Index, rows_of, rows_per_block
+from conbandit_torch.core.blocks import EVERY_ROW, Index, rows_of
 from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.processes import Processes
-from conbandit_torch.core.rows import Per, Rows
+from conbandit_torch.core.rows import Per
 from conbandit_torch.kernels import Regressions, kernels_for, reference
-
-
-class NumericsError(ArithmeticError):
-    """Numbers got out of hand: a matrix is no longer positive definite, or features are too large."""
+from conbandit_torch.models.inverses import Inverses
 
 
 def ridge_prior(name: str, ridge: float, dim: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -32,7 +27,7 @@ def ridge_prior(name: str, ridge: float, dim: int, like: Tensor) -> tuple[Tensor
     return prior, inverse
 
 
-class RidgeRegression(Rows):
+class RidgeRegression(Inverses):
     """Many ridge regressions, one per user (or per arm), as one batch.
 
     Rule:
@@ -59,15 +54,6 @@ class RidgeRegression(Rows):
         one: what one of the models belongs to, for errors: a model, an arm.
         ridge_name: what the user calls the ridge, for errors.
     """
-
-    gram: Tensor = buffer()  # [U, D, D] M
-    inverse: Tensor = buffer()  # [U, D, D] M^-1
-    moment: Tensor = buffer()  # [U, D] b
-    solution: Tensor = buffer()  # [U, D] M^-1 b
-    root: Tensor | None = buffer()  # [U, D, D] W with W W^T = M^-1, if asked for
-    log_det: Tensor = buffer()  # [U] log(det M / det(ridge I))
-    count: Tensor = buffer()  # [U] observations so far
-    top: Tensor = buffer()  # [U] at least the largest eigenvalue of M^-1; not saved, for it follows from M^-1
 
     def __init__(
         self,
@@ -131,6 +117,7 @@ class RidgeRegression(Rows):
 
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
+        self._expect_models(who)
         if centre is None:
             return self.solution[who]
         kernels = kernels_for(centre)
@@ -147,6 +134,7 @@ class RidgeRegression(Rows):
 
     def deviation(self, who: Index, normal: Tensor) -> Tensor:
         """A draw of N(0, M^-1) per model, from standard normal numbers: [B, D] -> [B, D]."""
+        self._expect_models(who)
         # M^-1 = W W^T is the covariance of W z.
         if self.root is None:
             return dot(self._factor(self.inverse, who), normal.double()).to(self.moment)
@@ -162,8 +150,7 @@ class RidgeRegression(Rows):
             weight: [B] the observations' own weights, beside that of the regression; None: 1.
         """
         number = len(ids) if isinstance(ids, Tensor) else len(range(len(self.count))[ids])
-        if isinstance(ids, Tensor) and ids.device.type == "cpu" and number and int(ids.min()) < 0:
-            raise ValueError(f"ids must be models from 0 to {self.num_rows - 1}, got {int(ids.min())}")
+        self._expect_models(ids)
         for name, given, shape in (
             ("features", features, (number, self.dim)),
             ("targets", targets, (number,)),
@@ -261,104 +248,6 @@ class RidgeRegression(Rows):
             self.gram[ids] = prior + processes.sum(self.gram[ids] - prior)
             self.moment[ids] = processes.sum(self.moment[ids])
             self.count[ids] = processes.sum(self.count[ids])
-
-    def reset_rows(self, rows: Index) -> None:
-        """Forget everything that the models have seen."""
-        super().reset_rows(rows)
-        self._calls_until_due = 0  # no model can be due for a refresh before that many updates
-
-    def grow_rows(self, number: int) -> None:
-        """Have `number` models, the new ones at the end."""
-        super().grow_rows(number)
-        self._calls_until_due = 0
-
-    def refresh(self, who: Tensor) -> None:
-        """Exact inverses, and solutions, of the models `who` [n], from M and b."""
-        for block in who.split(max(1024, rows_per_block(self.dim**2))):
-            self._refresh(block)
-
-    def _refresh(self, who: Tensor) -> None:
-        factor = self._factor(self.gram, who)
-        inverse = torch.cholesky_inverse(factor)  # [n, D, D] float64
-        self.inverse[who] = inverse.to(self.inverse)
-        self.top[who] = largest_eigenvalue(self.inverse[who])
-        self.solution[who] = dot(inverse, self.moment[who].double()).to(self.solution)
-        if self.root is not None:  # M = L L^T has the inverse L^-T L^-1
-            eye = torch.eye(self.dim, dtype=factor.dtype, device=factor.device)
-            self.root[who] = torch.linalg.solve_triangular(factor.mT, eye, upper=True).to(self.root)
-        log_det = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(1) - self.dim * math.log(self.ridge)
-        self.log_det[who] = log_det.to(self.log_det)
-
-    def _factor(self, matrices: Tensor, who: Index) -> Tensor:
-        """Cholesky factors of the models `who`, in float64."""
-        factor: Tensor
-        factor, failed = torch.linalg.cholesky_ex(matrices[who].double())
-        if bool(failed.any()):
-            model = int(self._ids(who)[failed.nonzero()[0]])
-            raise NumericsError(
-                f"the matrix M of {self.one} {model} is not positive definite any more in "
-                f"{self.gram.dtype}, after {int(self.count[model])} observations with {self.ridge_name} "
-                f"{self.ridge}: raise it, scale the features down, or use precision 64-true"
-            )
-        return factor
-
-    def _reconcile(self, who: Tensor) -> None:
-        """Make M and its inverse agree again: each corrects the other where it is known better.
-
-        M is summed in the state's precision, and sums of thousands of like terms lose what is small beside
-        them, the ridge above all; a user who is shown the same few arms for ever makes such sums. Where that
-        error could exceed a part in 100,000 of M's smallest eigenvalue, the inverse, which the rank-one steps
-        keep to about `eps` a step, is the one to believe.
-        """
-        diagonals = (m.diagonal(dim1=1, dim2=2)[who].amax(1) for m in (self.gram, self.inverse))
-        error = torch.finfo(self.gram.dtype).eps * math.prod(diagonals) * self.count[who].sqrt()
-        self.refresh(who[error <= 1e-5])
-        for block in who[error > 1e-5].split(1024):
-            factor = self._factor(self.inverse, block)
-            self.gram[block] = torch.cholesky_inverse(factor).to(self.gram)
-            if self.root is not None:  # upper triangular, and so the same that `refresh` gives
-                flipped = torch.linalg.cholesky(self.inverse[block].double().flip(1, 2))
-                self.root[block] = flipped.flip(1, 2).to(self.root)
-
-    def _check_gain(self, who: Index, gain: Tensor, features: Tensor) -> None:
-        """Gains are at least 1 where M is positive definite, and finite where numbers are not too large."""
-        wrong = (~((gain >= 0.5) & gain.isfinite())).nonzero().flatten()
-        if len(wrong):
-            row = int(wrong[0])
-            raise NumericsError(
-                f"{self.one} {int(self._ids(who)[row])}: an observation with features of length "
-                f"{float(features[row].double().norm()):.3g} would change det M by a factor of "
-                f"{float(gain[row]):.3g}: numbers are too large for {gain.dtype}, or M is not positive "
-                "definite any more; scale the features, raise the ridge, or use precision 64-true"
-            )
-
-    def _ids(self, who: Index) -> Tensor:
-        """[B] the models' ids."""
-        if isinstance(who, Tensor):
-            return who
-        return torch.arange(len(self.count), device=self.count.device)[who]
-
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
-        self._calls_until_due = 0  # other counts came in: look at them
-        blocks = self.inverse.split(rows_per_block(self.dim**2))
-        self.top = torch.cat([largest_eigenvalue(block) for block in blocks])
-
-    def _is_everyone(self, who: Index) -> bool:
-        number = self.count.shape[0]
-        return isinstance(who, slice) and who.indices(number) == (0, number, 1)
-
-    def _refresh_when_due(self, who: Index, everyone: bool) -> None:
-        self._calls_until_due -= 1
-        if everyone and self._calls_until_due > 0:
-            return  # looking at the counts would wait for the device
-        ids = self._ids(who)
-        due = ids[self.count[ids] % self.refresh_every == 0]
-        if len(due):
-            self._reconcile(due)
-        self._calls_until_due = 0
-        if everyone:  # all counts are seen: look again only when one can have come due
-            self._calls_until_due = int(self.refresh_every - (self.count % self.refresh_every).max())
 
 
 def _waves(ids: Index) -> list[Index]:

@@ -1,6 +1,7 @@
 """Off-policy estimates: what a policy would have earned, from a log of another policy's decisions.
 
 Arrays in, numbers out; no torch and no environment. `advise` says which estimate is right for which log.
+`conbandit report` shows them for a replay whose log has propensities, from the sums per user that it keeps.
 """
 
 from __future__ import annotations
@@ -9,7 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from conbandit_torch.core.serving import Serving
+from conbandit_torch.results.over_users import Estimate, Ratio
+from conbandit_torch.running.user_sums import UserSums
+
 FEW = 100  # an effective sample, or clicks of one, below which an estimate tells next to nothing
+
+ESTIMATORS = {
+    "replay": ("clicks", "counted"),
+    "IPS": ("earned", "events"),
+    "self-normalised IPS": ("earned", "weight"),
+    "doubly robust": ("robust", "events"),
+}
+"""Which sums of `UserSums` each estimate of a replayed log divides."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +57,8 @@ class LoggedDecisions:
                 raise ValueError(
                     f"{name} must be [n] like reward {np.shape(self.reward)}, got {np.shape(values)}"
                 )
-            if values is not None and name != "user" and not np.isfinite(values).all():
+            numbers = name != "user" or np.issubdtype(np.asarray(values).dtype, np.floating)
+            if values is not None and numbers and not np.isfinite(values).all():
                 raise ValueError(f"{name} holds NaN or infinity")
         if not np.isfinite(self.reward).all():
             raise ValueError("reward holds NaN or infinity")
@@ -63,6 +77,12 @@ class LoggedDecisions:
         weight: np.ndarray = self.probability / self.propensity
         return weight
 
+    def per_user(self, values: np.ndarray) -> np.ndarray:
+        """[U] sums of values [n] per user."""
+        if self.user is None:
+            return values
+        return np.bincount(np.unique(self.user, return_inverse=True)[1], weights=values)
+
     @property
     def effective_sample(self) -> float:
         """(sum w)^2 / sum w^2: as many events of the judged policy itself would tell as much."""
@@ -70,29 +90,9 @@ class LoggedDecisions:
         return float(self.weight.sum()) ** 2 / total if total else 0.0
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean reward per event.
-
-    Attributes:
-        name: of the estimator.
-        value: the estimate.
-        error: its standard error, over users; NaN where there are fewer than two.
-        half: half-width of its 95 % t interval.
-    """
-
-    name: str
-    value: float
-    error: float
-    half: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.4f}" if np.isnan(self.half) else f"{self.value:.4f} ± {self.half:.4f}"
-
-
 def ips(log: LoggedDecisions) -> Estimate:
     """Inverse propensity score: mean(w r). Unbiased if the propensities are right."""
-    return ratio("IPS", log.weight * log.reward, np.ones_like(log.weight), log.user)
+    return _over_users("IPS", log, log.weight * log.reward, np.ones_like(log.weight))
 
 
 def self_normalised(log: LoggedDecisions) -> Estimate:
@@ -101,7 +101,7 @@ def self_normalised(log: LoggedDecisions) -> Estimate:
     On a log of uniform servings, and for a policy that does not draw, this is the share of clicks among the
     events in which both agree, which is what replay counts.
     """
-    return ratio("self-normalised IPS", log.weight * log.reward, log.weight, log.user)
+    return _over_users("self-normalised IPS", log, log.weight * log.reward, log.weight)
 
 
 def doubly_robust(log: LoggedDecisions) -> Estimate:
@@ -109,29 +109,73 @@ def doubly_robust(log: LoggedDecisions) -> Estimate:
     if log.predicted is None or log.predicted_of_policy is None:
         raise ValueError("doubly_robust needs predicted and predicted_of_policy, a model's guesses")
     terms = log.predicted_of_policy + log.weight * (log.reward - log.predicted)
-    return ratio("doubly robust", terms, np.ones_like(terms), log.user)
+    return _over_users("doubly robust", log, terms, np.ones_like(terms))
 
 
-def ratio(name: str, above: np.ndarray, below: np.ndarray, user: np.ndarray | None = None) -> Estimate:
-    """sum(above) / sum(below) with an error over users, by the delta method.
+def _over_users(name: str, log: LoggedDecisions, above: np.ndarray, below: np.ndarray) -> Estimate:
+    return Ratio.of(*(log.per_user(values)[None] for values in (above, below))).named(name)
 
-    With R the ratio and e_u = sum over u's events of (above - R below), its variance is
-    U / (U - 1) sum_u e_u^2 / sum(below)^2.
+
+@dataclass(frozen=True)
+class OffPolicy:
+    """What a log says of a policy that was not the log's own.
+
+    Attributes:
+        estimates: of the mean reward per event, one per estimator.
+        effective_sample: (sum w)^2 / sum w^2: as many events of the policy itself would tell as much.
+        advice: which estimate is right for this log, and what to beware of, in sentences for people.
     """
-    from scipy.special import stdtrit  # scipy.stats takes half a second to import
 
-    total = float(below.sum())
-    if not total:
-        return Estimate(name, float("nan"), float("nan"), float("nan"))
-    value = float(above.sum()) / total
-    rest: np.ndarray = above - value * below
-    if user is not None:
-        rest = np.bincount(np.unique(user, return_inverse=True)[1], weights=rest)  # [U]
-    users = len(rest)
-    if users < 2:
-        return Estimate(name, value, float("nan"), float("nan"))
-    error = float(np.sqrt(users / (users - 1) * np.square(rest).sum())) / total
-    return Estimate(name, value, error, float(stdtrit(users - 1, 0.975)) * error)
+    estimates: list[Estimate]
+    effective_sample: float
+    advice: list[str]
+
+    def __str__(self) -> str:
+        lines = [f"{one.name}: {one}" for one in self.estimates]
+        return "\n".join([*lines, f"effective sample: {self.effective_sample:,.0f}", *self.advice])
+
+
+def off_policy(log: LoggedDecisions, *, propensities_are_known: bool = True) -> OffPolicy:
+    """All estimates that the log allows, with intervals over users, and which of them to believe.
+
+    Args:
+        log: the events.
+        propensities_are_known: False where they were assumed, as in a log of ratings.
+    """
+    estimates = [ips(log), self_normalised(log)]
+    if log.predicted is not None and log.predicted_of_policy is not None:
+        estimates.append(doubly_robust(log))
+    return OffPolicy(
+        estimates, log.effective_sample, advise(log, propensities_are_known=propensities_are_known)
+    )
+
+
+def off_policy_of_replay(sums: list[UserSums], serving: Serving, *, same_users: bool) -> OffPolicy:
+    """The estimates of a policy that played a log again, as a mean over seeds.
+
+    The policy learns while it plays: what is estimated is what its decisions were worth, over all events that
+    it decided in, whether they counted or not.
+
+    Args:
+        sums: what each seed's replay gave, user by user.
+        serving: how the log's items were chosen.
+        same_users: whether all seeds replayed the same log.
+    """
+    table = {name: np.stack([getattr(one, name) for one in sums]) for name in vars(sums[0])}  # [S, U] each
+    weighted = bool(table["weight"].any())
+    over = ESTIMATORS if weighted else {"replay": ESTIMATORS["replay"]}
+    ratios = {
+        name: Ratio.of(table[above], table[below], same_users=same_users)
+        for name, (above, below) in over.items()
+    }
+    total, squares = table["weight"].sum(1), table["square"].sum(1)  # [S]
+    counted = float(table["counted"].sum(1).mean())
+    effective = float((total**2 / squares).mean()) if weighted and squares.all() else counted
+    known = Ratio.of(table["weight"], table["events"], same_users=same_users) if weighted else None
+    advice = _sentences(
+        serving, effective, int(table["events"].sum(1).mean()), int(table["clicks"].sum(1).mean()), known
+    )
+    return OffPolicy([ratio.named(name) for name, ratio in ratios.items()], effective, advice)
 
 
 def advise(log: LoggedDecisions, *, propensities_are_known: bool = True) -> list[str]:
@@ -142,35 +186,39 @@ def advise(log: LoggedDecisions, *, propensities_are_known: bool = True) -> list
         propensities_are_known: False where they were assumed, as in a log of ratings.
     """
     uniform = float(np.ptp(log.propensity)) <= 1e-6 * float(log.propensity.max())
-    lines = []
-    if not propensities_are_known:
-        lines.append(
-            "Nobody knows how items came to be served here: no estimate is unbiased. Compare policies on "
-            "this log by replay, and read nobody's true rate from it."
-        )
-    elif uniform:
-        lines.append(
-            "Items were served uniformly at random: replay and the self-normalised estimate are right, and "
-            "need no model."
-        )
-    else:
-        lines.append(
-            "Items were served at random, some more often than others: replay is biased. Use doubly robust "
-            "if there is a model, self-normalised IPS otherwise."
-        )
-    effective, matched = log.effective_sample, log.probability > 0
-    if not matched.any():
+    serving: Serving = "unknown" if not propensities_are_known else "uniform" if uniform else "skewed"
+    clicks = int(np.count_nonzero(log.reward[log.probability > 0]))
+    weights = Ratio.of(log.weight[None], np.ones_like(log.weight)[None])
+    return _sentences(serving, log.effective_sample, len(log.reward), clicks, weights)
+
+
+_OF_SERVING: dict[Serving, str] = {
+    "unknown": "Nobody knows how items came to be served here: no estimate is unbiased. Compare policies on "
+    "this log by replay, and read nobody's true rate from it.",
+    "uniform": "Items were served uniformly at random: replay and the self-normalised estimate are right, "
+    "and need no model.",
+    "skewed": "Items were served at random, some more often than others: replay is biased. Use doubly robust "
+    "if there is a model, self-normalised IPS otherwise.",
+}
+
+
+def _sentences(
+    serving: Serving, effective: float, events: int, clicks: int, weights: Ratio | None
+) -> list[str]:
+    """What to believe; `clicks` are of events that agree with the policy, `weights` the mean of w."""
+    lines = [_OF_SERVING[serving]]
+    if not effective:
         lines.append("The policy shows nothing that was served: this log says nothing of it.")
     elif effective < FEW:
         lines.append(
-            f"The effective sample is {effective:.0f} of {len(log.reward):,} events: the log is too small, "
-            "or the policy too different from the log's own, to tell."
+            f"The effective sample is {effective:.0f} of {events:,} events: the log is too small, or the "
+            "policy too different from the log's own, to tell."
         )
-    elif (clicks := int(np.count_nonzero(log.reward[matched]))) < FEW:
+    elif clicks < FEW:
         lines.append(f"Only {clicks} rewarded events agree with the policy: too few to tell.")
-    if abs(float(log.weight.mean()) - 1) > 5 * float(log.weight.std() / np.sqrt(len(log.weight))) + 1e-9:
+    if weights is not None and abs(weights.value - 1) > 5 * weights.error + 1e-9:
         lines.append(
-            f"The weights' mean is {log.weight.mean():.2f}, where right propensities give 1: they are "
-            "wrong, or the policy shows items that the log's own never served."
+            f"The weights' mean is {weights.value:.2f}, where right propensities give 1: they are wrong, or "
+            "the policy shows items that the log's own never served."
         )
     return lines

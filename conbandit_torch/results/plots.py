@@ -36,25 +36,37 @@ def style(name: str) -> dict[str, Any]:
     return {"color": _COLOURS[colour], "linestyle": _LINES[line], "marker": _MARKERS[line]}
 
 
-def draw_all(results: dict[str, PolicyResults], folder: Path, baseline: str | None = None) -> list[Path]:
-    """All figures, relative ones to `baseline` (None: the first policy); returns the files written."""
+def draw_all(
+    results: dict[str, PolicyResults], folder: Path, baseline: str | None = None, *, log_x: bool = False
+) -> list[Path]:
+    """All figures; returns the files written.
+
+    Args:
+        results: what the policies did.
+        folder: where the files go.
+        baseline: what relative figures are relative to; None: the first policy.
+        log_x: rounds on a logarithmic axis, which begins at the first record instead of round 0.
+    """
     baseline = next(iter(results)) if baseline is None else baseline
     objective = pick(results, baseline, "--baseline").objective
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
-    {REGRET: _draw_regret, CTR: _draw_clicks}[objective](results, folder, baseline, files)
+    if objective is REGRET:
+        _draw_regret(results, folder, files, log_x)
+    else:
+        _draw_clicks(results, folder, baseline, files)
     return files
 
 
-def _draw_regret(results: dict[str, PolicyResults], folder: Path, baseline: str, files: list[Path]) -> None:
+def _draw_regret(results: dict[str, PolicyResults], folder: Path, files: list[Path], log_x: bool) -> None:
     """Regret and the error of theta over the rounds, and the regret at the end."""
     with figure(folder / "regret", files) as axes:
-        _curves(axes, results, REGRET.column, every=None)
+        _curves(axes, results, REGRET.column, log_x, at_start=None if log_x else 0.0)
         axes.set(ylabel=REGRET.label, ylim=(0, None))
     with_theta = {n: own for n, own in results.items() if not np.isnan(own.metrics["theta_error"]).any()}
     if with_theta:
         with figure(folder / "theta_error", files) as axes:
-            _curves(axes, with_theta, "theta_error", every=50)
+            _curves(axes, with_theta, "theta_error", log_x)
             axes.set(ylabel=r"$\|\theta_t - \theta_*\|$, mean over users", yscale="log")
     with figure(folder / "final_regret", files) as axes:
         last = max(own.rounds[-1] for own in results.values())
@@ -111,13 +123,24 @@ def _windows(axes: Axes, name: str, own: PolicyResults, values: np.ndarray) -> N
     axes.legend(frameon=False, fontsize="small")
 
 
-def _curves(axes: Axes, results: dict[str, PolicyResults], metric: str, every: int | None) -> None:
-    """Mean over seeds with its interval as a band, at all recorded rounds or at multiples of `every`."""
+def _curves(
+    axes: Axes,
+    results: dict[str, PolicyResults],
+    metric: str,
+    log_x: bool,
+    at_start: float | None = None,
+) -> None:
+    """Mean over seeds with its interval as a band, at the recorded rounds, and at round 0 if known there."""
     for name, own in results.items():
-        shown = np.ones(len(own.rounds), dtype=bool) if every is None else own.rounds % every == 0
-        shown = shown if shown.any() else np.ones_like(shown)
-        _band(axes, name, own, own.rounds[shown], own.metrics[metric][:, shown])
-    axes.set(xlabel="round", xlim=(0, None))
+        rounds, values = own.rounds, own.metrics[metric]
+        if at_start is not None:
+            rounds = np.concatenate(([0], rounds))
+            values = np.pad(values, ((0, 0), (1, 0)), constant_values=at_start)
+        _band(axes, name, own, rounds, values)
+    if log_x:
+        axes.set(xlabel="round", xscale="log")
+    else:
+        axes.set(xlabel="round", xlim=(0, None))
     axes.legend(frameon=False, fontsize="small")
 
 

@@ -16,13 +16,27 @@ import numpy as np
 import yaml
 
 from conbandit_torch.core.errors import ConfigError, choices
-from conbandit_torch.core.seals import file_digest
-from conbandit_torch.running.folder import CONFIG, HOW, RESULT, SUMMARY, job_folders
+from conbandit_torch.core.seals import file_digest, is_as_sealed
+from conbandit_torch.core.serving import Serving
+from conbandit_torch.results.over_users import Ratio
+from conbandit_torch.running.folder import (
+    CONFIG,
+    EXPERIMENT,
+    HOW,
+    RESULT,
+    SUMMARY,
+    USERS,
+    error_files,
+    job_folder,
+    job_folders,
+)
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
 from conbandit_torch.running.objective import REGRET, Objective, objective_of
+from conbandit_torch.running.origin import THEN, Origin, OtherOriginError
 from conbandit_torch.running.plan import without_incidentals
 from conbandit_torch.running.record import COLUMNS, Record
-from conbandit_torch.running.result import JobResult, Replayed, ResultError, read_result
+from conbandit_torch.running.result import HiddenShare, Job, JobResult, Replayed, ResultError, read_result
+from conbandit_torch.running.user_sums import UserSums, read_user_sums
 
 METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
 
@@ -35,11 +49,26 @@ class Clicks:
         ctr: [S, W] click-through rate in every full window, as many windows as every seed has.
         window: counted events in a window.
         logged: [S] click-through rate of the log, which is that of a policy that picks at random.
+        users: sums per user, of every seed; empty: a run of a former version has none.
+        same_log: whether all seeds replayed the same log.
+        serving: how the log's items were chosen.
     """
 
     ctr: np.ndarray
     window: int
     logged: np.ndarray
+    users: list[UserSums] = field(default_factory=list)
+    same_log: bool = True
+    serving: Serving = "unknown"
+
+    def ratio(self, rows: list[int]) -> Ratio | None:
+        """Clicks per counted event of some seeds, with its error over users."""
+        if not self.users:
+            return None
+        clicks, counted = (
+            np.stack([getattr(self.users[row], name) for row in rows]) for name in ("clicks", "counted")
+        )
+        return Ratio.of(clicks, counted, same_users=self.same_log)
 
 
 @dataclass(frozen=True)
@@ -54,6 +83,7 @@ class PolicyResults:
         num_users: U, for times per user.
         objective: what the policy is judged by.
         clicks: what replay earned; None: no log was replayed.
+        hidden: [S] features that were kept from the policy; empty: all were seen.
     """
 
     seeds: list[int]
@@ -63,6 +93,7 @@ class PolicyResults:
     num_users: int
     objective: Objective = REGRET
     clicks: Clicks | None = None
+    hidden: list[HiddenShare] = field(default_factory=list)
 
     def final(self, metric: str, seeds: Iterable[int] | None = None) -> np.ndarray:
         """[S] the metric at the end, of all seeds or of those given."""
@@ -79,11 +110,15 @@ class Results(dict[str, PolicyResults]):
 
     Attributes:
         left_out: one line for every finished job that could not be read: which, and why.
+        unfinished: jobs of the folder's experiment without a result, and which of them failed.
+        mixed: what the runs do not have in common though it can change last digits, and how many have which.
     """
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.left_out: list[str] = []
+        self.unfinished: list[str] = []
+        self.mixed: list[str] = []
 
 
 @dataclass
@@ -95,6 +130,7 @@ class _Job:
     last: Record
     table: list[dict[str, str]]
     settings: dict[str, Any]  # of its config, without policy and seed
+    users: UserSums | None  # if a log was replayed
     rounds: tuple[int, ...] = field(init=False)
     metrics: dict[str, list[float]] = field(init=False)
 
@@ -128,7 +164,11 @@ def read_results(folder: Path) -> Results:
         begun = (folder / HOW).exists()
         command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
         raise ConfigError(f"{folder}: {state}; {command} makes some")
-    _check_one_experiment([job for own in jobs.values() for job in own])
+    every = [job for own in jobs.values() for job in own]
+    _check_one_experiment(every)
+    _check_same_data(every)
+    results.mixed = _mixed(job.result.origin for job in every)
+    results.unfinished = _unfinished(folder, {job.result.job for job in every})
     order = _order_of_policies(folder / SUMMARY)
     for name in sorted(jobs, key=lambda name: (order.index(name) if name in order else len(order), name)):
         if jobs[name]:
@@ -183,8 +223,11 @@ def _read_job(folder: Path) -> _Job:
             raise ResultError(f"{path} is damaged, or was edited: it is not what the job wrote")
         config = without_incidentals(yaml.safe_load(path.read_text(encoding="utf-8")))
         settings = {key: value for key, value in config.items() if key != "policies"}
+        path, users = folder / USERS, None
+        if result.replayed is not None and result.replayed.users:
+            users = read_user_sums(path)
         path = folder / METRICS_FILE
-        job = _Job(folder, result, result.last, _read_csv(path), settings)
+        job = _Job(folder, result, result.last, _read_csv(path), settings, users)
         if not job.rounds or job.rounds[-1] != result.last.round:
             end = job.rounds[-1] if job.rounds else 0
             raise ValueError(f"ends at round {end} of {result.last.round}")
@@ -217,6 +260,7 @@ def _keep_usual_rounds(jobs: dict[str, list[_Job]], left_out: list[str]) -> None
 
 def _sum_up(jobs: list[_Job]) -> PolicyResults:
     replayed = [job.result.replayed for job in jobs if job.result.replayed is not None]
+    users = [job.users for job in jobs if job.users is not None]
     return PolicyResults(
         seeds=[job.result.seed for job in jobs],
         seconds=np.array([job.last.seconds for job in jobs]),
@@ -224,16 +268,20 @@ def _sum_up(jobs: list[_Job]) -> PolicyResults:
         metrics={name: np.array([job.metrics[name] for job in jobs]) for name in METRICS},
         num_users=jobs[0].result.users,
         objective=objective_of(job.last for job in jobs),
-        clicks=_clicks(replayed) if len(replayed) == len(jobs) else None,
+        clicks=_clicks(replayed, users) if len(replayed) == len(jobs) else None,
+        hidden=[job.result.hidden for job in jobs if job.result.hidden is not None],
     )
 
 
-def _clicks(logs: list[Replayed]) -> Clicks:
+def _clicks(logs: list[Replayed], users: list[UserSums]) -> Clicks:
     shortest = min(len(log.ctr) for log in logs)
     return Clicks(
         ctr=np.array([log.ctr[:shortest] for log in logs]).reshape(len(logs), shortest),
         window=logs[0].window,
         logged=np.array([log.click_rate for log in logs]),
+        users=users if len(users) == len(logs) else [],
+        same_log=len({log.log for log in logs}) == 1,
+        serving=logs[0].serving,
     )
 
 
@@ -247,6 +295,48 @@ def _check_one_experiment(jobs: list[_Job]) -> None:
             keys = [*job.settings, *model.settings]
             key = next(key for key in keys if job.settings.get(key) != model.settings.get(key))
             raise ConfigError(f"{job.folder}: differs from {model.folder} in {key}; they cannot be compared")
+
+
+def _check_same_data(jobs: list[_Job]) -> None:
+    """Runs of one seed must have met the same data, wherever their folders were copied from."""
+    first: dict[int, _Job] = {}
+    for job in jobs:
+        model = first.setdefault(job.result.seed, job)
+        try:
+            job.result.origin.refuse_other_data(model.result.origin, job.folder)
+        except OtherOriginError:
+            raise ConfigError(
+                f"{job.folder}: was made from other data than {model.folder}; they cannot be compared"
+            ) from None
+
+
+def _unfinished(folder: Path, finished: set[Job]) -> list[str]:
+    """Jobs of `experiment.yaml` without a result; none where that file is missing, damaged or edited."""
+    try:
+        text = (folder / EXPERIMENT).read_text(encoding="utf-8")
+        plan = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if is_as_sealed(text) else {}
+    except (OSError, UnicodeDecodeError):
+        plan = {}
+    jobs = [(policy, seed) for policy in plan.get("policies", ()) for seed in plan.get("seeds", ())]
+    return [
+        f"{policy} seed {seed}" + (" (failed)" if error_files(job_folder(folder, policy, seed)) else "")
+        for policy, seed in jobs
+        if (policy, seed) not in finished
+    ]
+
+
+def _mixed(origins: Iterable[Origin]) -> list[str]:
+    """Versions and kernels, with the numbers of runs, where there are several."""
+    every = list(origins)
+    found = {
+        "versions of conbandit_torch": Counter(one.version or "unknown" for one in every),
+        "kernels": Counter(one.kernels or "unknown" for one in every),
+    }
+    return [
+        f"several {what} ({'; '.join(f'{name}: {count}' for name, count in sorted(counts.items()))})"
+        for what, counts in found.items()
+        if len(counts) > 1 or any(THEN in name for name in counts)
+    ]
 
 
 def _order_of_policies(path: Path) -> list[str]:

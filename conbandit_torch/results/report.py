@@ -1,24 +1,28 @@
 """Compares policies: final regret, or click-through rate, with intervals, and paired tests over seeds.
 
 Policies are ranked, shown and tested on the seeds that all of them have: on other seeds they would have met
-other rounds.
+other rounds. On a replayed log, intervals and tests are over users too, and the wider counts: seeds replay
+one log, and say nothing of another one of the same kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 import numpy as np
 from rich.table import Table
 
-from conbandit_torch.results.read import PolicyResults, Results, pick, with_interval
+from conbandit_torch.results.logs import UserIntervals, hidden_notes, off_policy_lines
+from conbandit_torch.results.read import PolicyResults, Results, pick
 from conbandit_torch.running.objective import CTR, REGRET, Objective
 
 LEVEL = 0.05
+_MOST_NAMED = 10  # jobs without a result
 
 _ONLY_IN_MARKDOWN = (1, 4)  # columns: seeds, and the difference from the baseline
+_WITH_NAMES = (0, 3)  # columns: the policy, and its share of the baseline
 
 Pair = tuple[str, str]
 
@@ -32,12 +36,15 @@ class Report:
         lines: one line per policy, best first.
         order: which policies the seeds separate.
         notes: how to read it.
+        off_policy: off-policy estimates, a heading and a line per policy; empty unless a log with known
+            propensities was replayed.
     """
 
     headings: list[str]
     lines: list[list[str]]
     order: str
     notes: str
+    off_policy: list[list[str]] = field(default_factory=list)
 
     def table(self) -> Table:
         """For the terminal: what fits into 80 columns."""
@@ -45,16 +52,35 @@ class Report:
         shown = [number for number in range(len(self.headings)) if number not in _ONLY_IN_MARKDOWN]
         for number in shown:
             words = self.headings[number].replace(" ", "\n", 1).replace("/", " per\n")
-            table.add_column(words, justify="right" if number else "left", no_wrap=True)
+            # In a narrow terminal names are broken, numbers never.
+            whole = number not in _WITH_NAMES
+            table.add_column(words, justify="right" if number else "left", no_wrap=whole, overflow="fold")
         for line in self.lines:
             table.add_row(*(line[number] for number in shown))
         return table
 
+    def off_policy_table(self) -> Table:
+        """The off-policy estimates, for the terminal."""
+        table = Table()
+        for number, heading in enumerate(self.off_policy[0]):
+            words = heading.replace(" ", "\n", 1)
+            table.add_column(
+                words, justify="right" if number else "left", no_wrap=number > 0, overflow="fold"
+            )
+        for line in self.off_policy[1:]:
+            table.add_row(*line)
+        return table
+
     def markdown(self) -> str:
         """For `report.md`."""
-        rule = ["---", *["---:"] * (len(self.headings) - 1)]
-        rows = [f"| {' | '.join(cells)} |" for cells in (self.headings, rule, *self.lines)]
-        return "\n".join(["# Report", "", *rows, "", self.order, "", self.notes, ""])
+        rows = _markdown([self.headings, *self.lines])
+        besides = ["", "Off-policy estimates:", "", *_markdown(self.off_policy)] if self.off_policy else []
+        return "\n".join(["# Report", "", *rows, "", self.order, *besides, "", self.notes, ""])
+
+
+def _markdown(lines: list[list[str]]) -> list[str]:
+    rule = ["---", *["---:"] * (len(lines[0]) - 1)]
+    return [f"| {' | '.join(cells)} |" for cells in (lines[0], rule, *lines[1:])]
 
 
 def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> Report:
@@ -66,8 +92,12 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
     finals = {name: own.final(objective.column, seeds or None) for name, own in results.items()}
     means = {name: objective.sign * float(final.mean()) for name, final in finals.items()}
     ranked = sorted(results, key=lambda name: (np.isnan(means[name]), means[name]))  # no number: last
+    clicks = UserIntervals(results, seeds)
     p_values = _holm(
-        {pair: _paired_p(finals, *pair) if seeds else np.nan for pair in combinations(ranked, 2)}
+        {
+            pair: clicks.p(*pair, _paired_p(finals, *pair)) if seeds else np.nan
+            for pair in combinations(ranked, 2)
+        }
     )
     base = finals[baseline]
     lines = []
@@ -79,9 +109,9 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
             [
                 name,
                 str(len(finals[name])),
-                with_interval(finals[name], objective.digits),
+                clicks.with_interval(finals[name], objective.digits, name),
                 _mean(finals[name] / base.mean(), ".1%") if base.mean() else "-",
-                "-" if name == baseline else with_interval(gained, objective.digits),
+                "-" if name == baseline else clicks.with_interval(gained, objective.digits, name, baseline),
                 "-" if name == baseline else _p(p_values[pair]),
                 _BESIDES[objective][1](own, seeds or own.seeds),
                 _mean(own.final("questions", seeds or None), ".1f"),
@@ -98,7 +128,10 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
     ]
     headings += [_BESIDES[objective][0], "asked", _EFFORT[objective][0]]
     order = _order(ranked, p_values, finals, objective)
-    return Report(headings, lines, order, _notes(results, finals, seeds, objective))
+    table, advice = off_policy_lines(results, ranked, seeds)
+    told = _notes(results, finals, seeds, objective, over_users=clicks.known)
+    notes = [told, *clicks.notes(), *advice, *hidden_notes(results)]
+    return Report(headings, lines, order, "\n".join(notes), table)
 
 
 Cell = tuple[str, Callable[[PolicyResults, list[int]], str]]
@@ -113,7 +146,7 @@ def _of_random(own: PolicyResults, seeds: list[int]) -> str:
     """The click-through rate relative to the log's own."""
     if own.clicks is None:
         return "-"
-    return with_interval(own.final("ctr", seeds) / own.clicks.logged[own.rows_of(seeds)])
+    return _mean(own.final("ctr", seeds) / own.clicks.logged[own.rows_of(seeds)], ".2f")
 
 
 def _time(own: PolicyResults, seeds: list[int]) -> str:
@@ -174,12 +207,18 @@ def _order(
 
 
 def _notes(
-    results: dict[str, PolicyResults], finals: dict[str, np.ndarray], seeds: list[int], objective: Objective
+    results: dict[str, PolicyResults],
+    finals: dict[str, np.ndarray],
+    seeds: list[int],
+    objective: Objective,
+    *,
+    over_users: bool,
 ) -> str:
+    tests = "t tests over seeds and over users" if over_users else "t test over seeds"
     notes = [
-        f"`{objective.beats}`: the {objective.name}s differ (paired t test over seeds, Holm-corrected over "
-        f"all pairs, p < {LEVEL}); `~`: these seeds do not separate the two.",
-        f"{objective.meaning}, with its 95 % t interval over seeds. p: against the baseline, corrected too.",
+        f"`{objective.beats}`: the {objective.name}s differ (paired {tests}, Holm-corrected over all pairs, "
+        f"p < {LEVEL}); `~`: these seeds do not separate the two.",
+        f"{objective.meaning}, with its 95 % t interval. p: against the baseline, corrected too.",
     ]
     if not seeds:
         notes.append(
@@ -188,7 +227,7 @@ def _notes(
     elif any(len(own.seeds) > len(seeds) for own in results.values()):
         used = ", ".join(map(str, seeds))
         notes.append(f"The policies have different seeds; all numbers are of those that all have: {used}.")
-    if len(seeds) == 1:
+    if len(seeds) == 1 and not over_users:
         notes.append("Only one seed, hence no interval and no test.")
     copies = [name for name, own in results.items() if _are_copies(own)]
     if copies:
@@ -204,6 +243,15 @@ def _notes(
     ]
     if same:
         notes.append(f"No test, because all seeds have the same difference: {'; '.join(same)}.")
+    if isinstance(results, Results) and results.unfinished:
+        first, rest = results.unfinished[:_MOST_NAMED], len(results.unfinished) - _MOST_NAMED
+        more = f" and {rest:,} more" if rest > 0 else ""
+        notes.append(f"Without a result, and so in no number here: {', '.join(first)}{more}.")
+    if isinstance(results, Results):
+        notes += [
+            f"The runs are of {what}: last digits, and decisions with them, may differ for that reason alone."
+            for what in results.mixed
+        ]
     if isinstance(results, Results) and results.left_out:
         notes.append("Left out, because they cannot be read:")
         notes += [f"- {line}" for line in results.left_out]

@@ -11,7 +11,7 @@ import yaml
 
 from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.core.errors import ConfigError
-from conbandit_torch.core.seals import file_digest
+from conbandit_torch.core.seals import file_digest, is_as_sealed
 from conbandit_torch.running.checkpoint import CheckpointError, list_checkpoints, read_manifest
 from conbandit_torch.running.folder import CHECKPOINTS, CONFIG, job_folders
 from conbandit_torch.running.job import finished, kernels_of, origin_of, write_config
@@ -139,7 +139,8 @@ def _origin_of_checkpoint(own: Path) -> Origin | None:
 def _read_config(path: Path) -> dict[str, Any] | None:
     """What a job's numbers depend on, as its config says; None: it is missing or damaged."""
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        config = None if is_as_sealed(text) is False else yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError):
         return None
     if not isinstance(config, dict) or not {"policies", "seeds", "environment"} <= config.keys():

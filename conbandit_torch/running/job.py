@@ -7,19 +7,22 @@ import logging
 import shutil
 import traceback
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from conbandit_torch.callbacks.base import Callback, Forgiving, StoppedError
 from conbandit_torch.callbacks.checkpoints import Checkpoint
+from conbandit_torch.callbacks.loggers import LoggerCallback
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.callbacks.tensorboard import TensorBoard
 from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
-from conbandit_torch.core.digests import data_digest, fingerprint
+from conbandit_torch.configuration.loggers import build_logger
+from conbandit_torch.core.digests import data_digest, fingerprint, gather_digests
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
-from conbandit_torch.core.seals import file_digest, sealed_text
+from conbandit_torch.core.seals import file_digest, sealed_text, text_digest
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import TORCH, name_of, using
 from conbandit_torch.loop import Simulation
@@ -28,6 +31,7 @@ from conbandit_torch.running.folder import (
     CHECKPOINTS,
     CONFIG,
     METRICS,
+    USERS,
     error_file,
     error_files,
     event_files,
@@ -36,10 +40,11 @@ from conbandit_torch.running.folder import (
 )
 from conbandit_torch.running.metrics import WINDOW
 from conbandit_torch.running.objective import objective_of
-from conbandit_torch.running.origin import Origin, package_version
+from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
 from conbandit_torch.running.plan import Experiment
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import (
+    HiddenShare,
     Job,
     JobResult,
     OtherFormatError,
@@ -49,6 +54,7 @@ from conbandit_torch.running.result import (
     write_result,
 )
 from conbandit_torch.running.signals import stop_on_signals
+from conbandit_torch.running.user_sums import write_user_sums
 
 _log = logging.getLogger(__name__)
 
@@ -118,6 +124,7 @@ def _play(
     saved = latest_checkpoint(checkpoints, processes, origin)
     if saved is not None:
         experiment, origin = _with_kernels_of(saved.origin, experiment, origin, checkpoints)
+    refuse_unlike_processes(origin, processes)
     loggers = (
         _loggers(experiment, folder, job, origin, resuming=saved is not None) if processes.is_first else ()
     )
@@ -130,13 +137,13 @@ def _play(
         simulation.restore(saved)
     stop.simulation = simulation
     records = simulation.run()
-    log = simulation.environment.logged(simulation.rounds)
     result = JobResult(
         *job,
         last=replace(records[-1], details={}),
         users=simulation.metrics.num_users,
         fingerprint=fingerprint(simulation.policy.state_dict(), processes),
-        replayed=None if log is None else Replayed(*log, window=WINDOW, ctr=simulation.metrics.windows()),
+        replayed=_replayed(simulation, folder),
+        hidden=HiddenShare(*hidden) if (hidden := simulation.environment.hidden_features) else None,
         origin=origin,
     )
     if processes.is_first:
@@ -150,6 +157,23 @@ def _play(
     return result
 
 
+def _replayed(simulation: Simulation, folder: Path) -> Replayed | None:
+    """What replay of a log gave, whose sums per user are written to a file; None: no log was replayed."""
+    log = simulation.environment.logged(simulation.rounds)
+    if log is None:
+        return None
+    write_user_sums(folder / USERS, simulation.metrics.user_sums())
+    return Replayed(
+        events=log.events,
+        click_rate=log.click_rate,
+        window=WINDOW,
+        ctr=simulation.metrics.windows(),
+        serving=log.serving,
+        log=log.digest,
+        users=file_digest(folder / USERS),
+    )
+
+
 def _loggers(
     experiment: Experiment, folder: Path, job: Job, origin: Origin, *, resuming: bool
 ) -> list[Callback]:
@@ -158,10 +182,14 @@ def _loggers(
     if not resuming:
         for rest in event_files(folder):  # of an attempt that was broken off
             rest.unlink()
-    board: Callback = TensorBoard(folder, experiment.dump(*job), experiment.hparams(*job))
+    hparams = experiment.hparams(*job)
+    loggers: dict[str, Callback] = {"TensorBoard": TensorBoard(folder, experiment.dump(*job), hparams)}
+    for name in experiment.loggers:
+        make = partial(build_logger, experiment, name, folder, job)
+        loggers[f"logger {name}"] = LoggerCallback(make, hparams)
     if experiment.if_logger_fails == "continue":
-        board = Forgiving(board)
-    return [MetricsFile(folder / METRICS), board, *build_callbacks(experiment)]
+        loggers = {name: Forgiving(logger, name) for name, logger in loggers.items()}
+    return [MetricsFile(folder / METRICS), *loggers.values(), *build_callbacks(experiment)]
 
 
 def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin) -> None:
@@ -181,6 +209,18 @@ def origin_of(experiment: Experiment, job: Job, environment: Environment) -> Ori
     )
 
 
+def refuse_unlike_processes(origin: Origin, processes: Processes) -> None:
+    """Refuse processes of one run, perhaps on several machines, that would not work on the same.
+
+    What users share would drift apart, and each process would take its own for everybody's.
+    """
+    if processes.size > 1 and len(set(gather_digests(text_digest(repr(origin)), processes))) > 1:
+        raise OtherOriginError(
+            f"process {processes.rank} has conbandit_torch {origin.version}, kernels {origin.kernels} and "
+            f"data {origin.data[:12]}, and another process has something else: all must have the same"
+        )
+
+
 def kernels_of(experiment: Experiment) -> str:
     """Which kernels the experiment's jobs run with, on this machine."""
     with using(experiment.kernels):
@@ -191,10 +231,10 @@ def _with_kernels_of(
     saved: Origin, experiment: Experiment, now: Origin, where: Path
 ) -> tuple[Experiment, Origin]:
     """The experiment with the kernels that a checkpoint was made with, or a word about what differs."""
-    if saved.kernels == TORCH and experiment.kernels == "auto":  # those run everywhere
-        return replace(experiment, kernels="torch"), replace(now, kernels=TORCH)
+    if saved.last_kernels == TORCH and experiment.kernels == "auto":  # those run everywhere
+        experiment, now = replace(experiment, kernels="torch"), replace(now, kernels=TORCH)
     saved.warn_of_other_kernels(now, where)
-    return experiment, now
+    return experiment, now.after(saved)
 
 
 def build(

@@ -16,7 +16,9 @@ from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import kernels_for
+from conbandit_torch.running.objective import CTR
 from conbandit_torch.running.record import Record
+from conbandit_torch.running.user_sums import USER_COLUMNS, UserSums
 
 WINDOW = 500  # counted events in a window of the click-through rate, as in [Zhang20]
 
@@ -61,6 +63,7 @@ class Metrics(nn.Module):
     _asked: Tensor = buffer()  # [K] how often each key-term was asked
     _counted: Tensor = buffer()  # [] events of a log that counted, in the order of round and row
     _clicks: Tensor = buffer()  # [W] clicks in each WINDOW of them; empty unless a log is replayed
+    _of_users: Tensor = buffer()  # [U, 7] the columns of `UserSums`; empty unless a log is replayed
 
     def __init__(self, environment: Environment, screen: Screen) -> None:
         super().__init__()
@@ -77,6 +80,8 @@ class Metrics(nn.Module):
         self.register_buffer("_counted", torch.zeros((), dtype=torch.int64, device=device))
         clicks = torch.zeros(-(-events // WINDOW), dtype=torch.float64, device=device)
         self.register_buffer("_clicks", clicks)
+        users = torch.zeros(environment.num_users if events else 0, len(USER_COLUMNS)).double()
+        self.register_buffer("_of_users", users.to(device))
 
     def add(self, played: Round) -> None:
         """Count one round."""
@@ -88,6 +93,7 @@ class Metrics(nn.Module):
             place = self._counted + torch.arange(len(reward), device=reward.device)
             self._clicks.index_add_(0, place // WINDOW, reward.double())
             self._counted += len(reward)
+            self._add_to_users(played)
         for question, _ in played.dialogue:
             self._sums[5] += len(question)
             for side in question.about.sides():
@@ -121,6 +127,25 @@ class Metrics(nn.Module):
             details={tag: value.clone() for tag, value in details.items()},  # the state goes on changing
         )
 
+    def _add_to_users(self, played: Round) -> None:
+        """Sums per user; in a round each user has at most one row."""
+        sums, rows, feedback = self._of_users, played.context.rows, played.outcome.feedback[0]
+        sums[rows, 0] += 1
+        seen = feedback.context.rows
+        sums[seen, 1] += 1
+        sums[seen, 2] += feedback.reward.double()
+        weighted = played.outcome.weighted
+        if weighted is not None:
+            weight, guess = weighted.weight.double(), weighted.guess.double()
+            sums[rows, 6] += guess
+            gains = (weight, weight.square(), weight * feedback.reward)
+            missed = weight * (feedback.reward - guess[weighted.rows])
+            sums[seen, 3:] += torch.stack((*gains, missed), dim=1)
+
+    def user_sums(self) -> UserSums:
+        """What replay gave, user by user."""
+        return UserSums(*self._of_users.cpu().numpy().T.copy())
+
     def windows(self) -> list[float]:
         """Click-through rate of every full window of counted events."""
         full = int(self._counted) // WINDOW
@@ -132,13 +157,13 @@ class Metrics(nn.Module):
         if not len(self._clicks):
             return None, None, {}
         counted = int(self._counted)
-        tagged = {"ctr/counted": self._counted}
+        tagged = {"CTR/events counted": self._counted}
         if not counted:
             return counted, None, tagged
         rate = self._clicks.sum() / counted
-        tagged["ctr/cumulative"] = rate
+        tagged[CTR.tag] = rate
         if counted >= WINDOW:
-            tagged["ctr/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
+            tagged["CTR/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
         return counted, float(rate), tagged
 
     def _concentration(self) -> dict[str, Tensor]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from conbandit_torch.core.files import write_atomically
 from conbandit_torch.core.seals import file_digest, sealed, unsealed
-from conbandit_torch.running.folder import METRICS, RESULT
+from conbandit_torch.core.serving import Serving
+from conbandit_torch.running.folder import METRICS, RESULT, USERS
 from conbandit_torch.running.origin import Origin
 from conbandit_torch.running.record import COLUMNS, Record
 
@@ -18,7 +19,7 @@ Job = tuple[str, int]
 FORMAT = 2
 
 _NUMBERS = tuple(one.name for one in fields(Record) if one.name != "details")
-_MADE_OF_PARTS = ("last", "replayed", "origin", "error", "stopped")
+_MADE_OF_PARTS = ("last", "replayed", "hidden", "origin", "error", "stopped")
 _SUMMARY = tuple(name for name in COLUMNS if name not in ("round", "reward"))
 SUMMARY_COLUMNS = ("policy", "seed", "rounds", *_SUMMARY)
 
@@ -32,12 +33,31 @@ class Replayed:
         click_rate: share of clicks in the log, which is that of a policy that picks at random.
         window: counted events in a window.
         ctr: click-through rate in every full window.
+        serving: how the log's items were chosen: "unknown", "uniform" or "skewed".
+        log: digest of the log: seeds with the same one have the same users.
+        users: digest of the job's `users.csv`; empty: it has none, as before there were such files.
     """
 
     events: int
     click_rate: float
     window: int
     ctr: list[float]
+    serving: Serving = "unknown"
+    log: str = ""
+    users: str = ""
+
+
+@dataclass(frozen=True)
+class HiddenShare:
+    """Features that were kept from the policies.
+
+    Attributes:
+        names: of the columns.
+        share: their part of the arms' summed `|x|^2`.
+    """
+
+    names: list[str]
+    share: float
 
 
 @dataclass(frozen=True)
@@ -53,6 +73,7 @@ class JobResult:
         users: users of the whole run.
         fingerprint: digest of the policy's final state.
         replayed: what replay of a log gave; None: no log was replayed.
+        hidden: features that were kept from the policy; None: all were seen.
         metrics: digest of the job's `metrics.csv`.
         config: digest of its `config.yaml`.
         origin: what the numbers came from.
@@ -66,6 +87,7 @@ class JobResult:
     users: int = 0
     fingerprint: str = ""
     replayed: Replayed | None = None
+    hidden: HiddenShare | None = None
     metrics: str = ""
     config: str = ""
     origin: Origin = field(default_factory=Origin)
@@ -101,6 +123,7 @@ def write_result(folder: Path, result: JobResult) -> None:
         "format": FORMAT,
         "last": {name: getattr(result.last, name) for name in _NUMBERS},
         "replayed": None if result.replayed is None else asdict(result.replayed),
+        "hidden": None if result.hidden is None else asdict(result.hidden),
         "origin": asdict(result.origin),
     }
     write_atomically(folder / RESULT, sealed(content))
@@ -128,12 +151,13 @@ def read_result(folder: Path) -> JobResult | None:
     if version != FORMAT:
         raise OtherFormatError(_other_format(path, version))
     result = _parsed(path, content)
-    metrics = folder / METRICS
-    try:
-        if file_digest(metrics) != result.metrics:
-            raise ResultError(f"{metrics} is damaged: it is not what the job wrote")
-    except OSError as error:
-        raise ResultError(f"{metrics}: {error.strerror or error}") from None
+    digests = {METRICS: result.metrics, USERS: result.replayed.users if result.replayed else ""}
+    for name, digest in digests.items():
+        try:
+            if digest and file_digest(folder / name) != digest:
+                raise ResultError(f"{folder / name} is damaged: it is not what the job wrote")
+        except OSError as error:
+            raise ResultError(f"{folder / name}: {error.strerror or error}") from None
     return result
 
 
@@ -146,10 +170,11 @@ def _other_format(path: Path, version: Any) -> str:
 
 def _parsed(path: Path, content: dict[str, Any]) -> JobResult:
     try:
-        replayed = content.pop("replayed")
+        replayed, hidden = content.pop("replayed"), content.pop("hidden", None)
         return JobResult(
             last=Record(**content.pop("last")),
             replayed=None if replayed is None else Replayed(**replayed),
+            hidden=None if hidden is None else HiddenShare(**hidden),
             origin=Origin(**content.pop("origin")),
             **content,
         )

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from time import monotonic
-from typing import Any
 
 import torch
 from rich.console import Console
@@ -22,10 +22,11 @@ from rich.console import Console
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.progress import ProgressBar, ProgressLines, progress_bars
 from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy, takes_seed
+from conbandit_torch.configuration.loggers import build_logger
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
-from conbandit_torch.core.seals import is_as_sealed, sealed, sealed_text, unsealed
+from conbandit_torch.core.seals import sealed, sealed_text
 from conbandit_torch.kernels import using
 from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.running.folder import EXPERIMENT, HOW, FolderInUseError, sole_writer
@@ -131,37 +132,6 @@ def _alone_in(folder: Path) -> Iterator[None]:
         raise ConfigError(f"--out {folder}: {error}; wait for it, or name another folder") from None
 
 
-def how_it_ran(folder: Path) -> dict[str, Any]:
-    """Threads, jobs, backend and processes of the last run into the folder."""
-    try:
-        how = unsealed((folder / HOW).read_text(encoding="utf-8"))
-        numbers = {key: int(how[key]) for key in ("threads", "jobs", "devices", "num_nodes")}
-        return numbers | {"backend": str(how["backend"])}
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        problem = f"no results folder, {HOW} is missing or damaged" if folder.exists() else "no such folder"
-        remedy = f"; `conbandit run CONFIG --out {folder}` goes on" if (folder / EXPERIMENT).exists() else ""
-        raise ConfigError(f"{folder}: {problem}{remedy}") from None
-
-
-def experiment_of(folder: Path) -> Path:
-    """The folder's `experiment.yaml`, if it is what a run has written there.
-
-    Raises:
-        ConfigError: if it is missing, damaged or edited: a resume goes on with what ran and nothing else.
-    """
-    path = folder / EXPERIMENT
-    try:
-        intact = is_as_sealed(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        intact = False
-    if not intact:
-        raise ConfigError(
-            f"{path}: is missing, or not what the run wrote there (its first line has a digest of the rest): "
-            f"`conbandit run CONFIG --out {folder}` goes on with a config, which may be this file"
-        )
-    return path
-
-
 def check(experiment: Experiment, processes: Processes = ALONE) -> None:
     """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
     try:
@@ -193,6 +163,9 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
             "run, and copies are no sample; give one seed"
         )
     build_callbacks(experiment)
+    with TemporaryDirectory() as nowhere:
+        for name in experiment.loggers:
+            build_logger(experiment, name, Path(nowhere), (next(iter(experiment.policies)), seed))
 
 
 def _say(console: Console, line: str) -> None:

@@ -158,6 +158,16 @@ MISTAKES = {
         changed("policies.Con.init_args.alpha", "half"),
         "policies.Con.init_args.alpha: expected float, or one of Lemma1, Lemma3; got 'half'",
     ),
+    "list for a part": (
+        changed("policies.Con.init_args.schedule", [1]),
+        "policies.Con.init_args.schedule: expected one of LinearSchedule, LogSchedule, NoConversation, WhileUncertain; got [1]",
+    ),
+    "wrong type in a part": (
+        changed(
+            "policies.Con.init_args.schedule", {"class_path": "LinearSchedule", "init_args": {"every": 1.5}}
+        ),
+        "policies.Con.init_args.schedule.init_args.every: expected int, got 1.5",
+    ),
     "unknown schedule": (
         changed("policies.Con.init_args.schedule", {"class_path": "LogSchedul"}),
         "policies.Con.init_args.schedule: unknown class 'LogSchedul' (did you mean 'LogSchedule'?); valid: ",

@@ -1,4 +1,4 @@
-"""Arguments of the mixin, and parts of one's own."""
+"""Arguments of the mixin, and parts that users write."""
 
 import pytest
 import torch

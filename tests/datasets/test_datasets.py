@@ -12,7 +12,8 @@ from conbandit_torch import MIND, DataError, LastFM, MovieLens, Reader, Table, Y
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.build import build_part
 from conbandit_torch.core.errors import ConfigError
-from conbandit_torch.datasets.reading.files import _opened, read_json_lines
+from conbandit_torch.datasets.reading.files import read_json_lines
+from conbandit_torch.datasets.reading.opening import opened
 from experiments.small_sources import small_sources
 from tests.helpers.data import real
 
@@ -547,7 +548,7 @@ def test_lastfm_has_the_published_counts():
 
 
 def lines_of(path):
-    with _opened(path) as (raw, _):
+    with opened(path) as (raw, _):
         return [len(line) for line in raw]
 
 

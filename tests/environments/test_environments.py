@@ -9,6 +9,7 @@ import torch
 
 from conbandit_torch import Arms, Comparison, Context, Question, Recorded, Simulation, Synthetic, Terms
 from conbandit_torch.bandits.uniform import Random
+from conbandit_torch.kernels import using
 from tests.conftest import ALGEBRA, EXACT, GOLDEN, small_world
 
 
@@ -350,3 +351,16 @@ def test_a_question_that_cannot_be_asked_is_refused_and_counts_nothing(world):
         with pytest.raises(ValueError, match=message):
             world.answer(context, question)
     assert not world.answered.any()
+
+
+@pytest.mark.parametrize("kernels", ["torch", "auto"])
+@pytest.mark.parametrize("wrong", [-1, 99])
+def test_an_arm_that_is_no_position_is_refused_and_nothing_is_played(kernels, wrong):
+    """A policy that gives arms' ids would be rewarded, by compiled loops, for whatever lies in that memory."""
+    world = small_world()
+    context = world.observe()
+    arm = torch.zeros(len(context), dtype=torch.int64)
+    arm[2] = wrong
+    with using(kernels), pytest.raises(ValueError, match=f"positions among the .* got {wrong}; a position"):
+        world.pull(context, arm)
+    assert not world.rounds.any()

@@ -119,3 +119,17 @@ def test_rooms_and_pictures_of_the_page_are_there():
     for picture in re.findall(r"\]\((\w+\.png)\)", PAGE):
         size = (REPOSITORY / "docs" / picture).stat().st_size
         assert 10_000 < size < 250_000, picture
+
+
+def walks():
+    """The files that each numbered list of the page goes through, step by step."""
+    for block in re.findall(r"(?:^\d+\. .*\n)+", PAGE, re.MULTILINE):
+        yield [re.findall(r"`([\w/]+\.py)", step) for step in block.splitlines()]
+
+
+def test_no_walk_comes_back_to_a_file_that_it_has_left():
+    assert len(list(walks())) >= 12
+    for steps in walks():
+        files = [file for step in steps for file in dict.fromkeys(step)]
+        visits = [file for place, file in enumerate(files) if place == 0 or files[place - 1] != file]
+        assert len(visits) == len(set(visits)), visits

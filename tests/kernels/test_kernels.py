@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from conbandit_torch import Arms, Comparison, HLinUCB, Simulation, Stream, Terms
 from conbandit_torch.core.blocks import look_up
 from conbandit_torch.kernels import Chain, Regressions, all_threads, kernels_for, name_of, reference, using
-from conbandit_torch.models.ridge import NumericsError, RidgeRegression
+from conbandit_torch.models.inverses import NumericsError
+from conbandit_torch.models.ridge import RidgeRegression
 from tests.conftest import EXACT, small_world
 
 compiled = pytest.importorskip("conbandit_torch.kernels.compiled", reason="numba is not installed")
@@ -341,6 +342,26 @@ def test_torch_keeps_one_thread_while_kernels_run_and_gets_them_back():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
+
+
+FIRST_KERNEL = """
+import torch
+from conbandit_torch.kernels import kernels_for
+
+torch.set_num_threads(1)
+matrix = torch.eye(2)
+kernels_for(matrix).products(matrix[None], slice(0, 1), matrix[:1])
+print(torch.get_num_threads())
+"""
+
+
+def test_the_first_kernel_leaves_torch_its_number_of_threads():
+    """OpenMP is shared: numba's threads, as they start, would be torch's too."""
+    environment = os.environ | {"NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_KERNEL], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "1\n", done.stderr
 
 
 FORKED = """

@@ -17,7 +17,7 @@ from conbandit_torch import (
     play_round,
 )
 from conbandit_torch.core.screen import FeedbackError
-from conbandit_torch.models.ridge import NumericsError
+from conbandit_torch.models.inverses import NumericsError
 from tests.conftest import ALGEBRA, small_world
 
 

@@ -1,5 +1,7 @@
 """Off-policy estimates against a known truth, against formulas written out, and against another library."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from conbandit_torch.results.off_policy import (
     advise,
     doubly_robust,
     ips,
-    ratio,
+    off_policy,
     self_normalised,
 )
 
@@ -62,9 +64,9 @@ def test_errors_are_over_users_not_over_events():
     """Every event four times, as one user's: four times the events tell nothing new."""
     log, *_ = generated(500, uniform=True)
     alone = np.arange(500)
-    once = ratio("", log.reward, np.ones(500), alone)
-    copied = ratio("", np.tile(log.reward, 4), np.ones(2000), np.tile(alone, 4))
-    as_if_independent = ratio("", np.tile(log.reward, 4), np.ones(2000))
+    once = ips(LoggedDecisions(log.reward, log.propensity, log.propensity, alone))
+    four = (np.tile(log.reward, 4), np.tile(log.propensity, 4), np.tile(log.propensity, 4))
+    copied, as_if_independent = ips(LoggedDecisions(*four, np.tile(alone, 4))), ips(LoggedDecisions(*four))
     assert copied.error == pytest.approx(once.error, rel=1e-12)
     assert as_if_independent.error == pytest.approx(once.error / 2, rel=1e-2)
 
@@ -74,6 +76,17 @@ def test_self_normalised_of_a_policy_that_does_not_draw_is_replay_on_a_uniform_l
     agrees = arm == pi.argmax(1)
     found = self_normalised(LoggedDecisions(log.reward, log.propensity, agrees.astype(float)))
     assert found.value == pytest.approx(log.reward[agrees].mean(), rel=1e-12)
+
+
+def test_what_does_not_differ_between_users_has_no_interval():
+    """Without a click, or with one user alone whose events count, an interval of length 0 would be a claim."""
+    user, half = np.repeat(np.arange(10), 5), np.full(50, 0.5)
+    nothing = LoggedDecisions(np.zeros(50), half, np.ones(50), user)
+    clicks = np.tile([1.0, 1, 0, 0, 0], 10)
+    alone = LoggedDecisions(clicks, half, (user == 3).astype(float), user)
+    for estimate, value in ((self_normalised(nothing), 0), (ips(nothing), 0), (self_normalised(alone), 0.4)):
+        assert estimate.value == pytest.approx(value) and np.isnan(estimate.half) and "±" not in str(estimate)
+    assert ips(alone).half > 0
 
 
 def test_the_advice_names_what_is_wrong_with_a_log():
@@ -96,6 +109,7 @@ def test_the_advice_names_what_is_wrong_with_a_log():
         ("propensity", np.array([0.5, 0.0]), "got 0.0 at event 1"),
         ("probability", np.array([0.5, 1.5]), "must be from 0 to 1"),
         ("reward", np.array([1.0, np.nan]), "reward holds NaN"),
+        ("user", np.array([0, np.nan]), "user holds NaN"),
         ("user", np.array([1]), r"user must be \[n\] like reward"),
     ],
 )
@@ -124,3 +138,51 @@ def test_estimates_equal_those_of_an_independent_library():
         **given, estimated_rewards_by_reg_model=guess[:, :, None]
     )
     assert doubly_robust(log).value == pytest.approx(theirs, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("behaviour", ["random", "bts"])
+def test_estimates_on_open_bandits_sample_equal_those_of_an_independent_library(behaviour):
+    """What Open Bandit's Bernoulli Thompson sampling would earn, from its sample of either log."""
+    obp = pytest.importorskip("obp")
+    pandas = pytest.importorskip("pandas")
+    from obp import ope
+    from obp.policy import BernoulliTS
+
+    path = Path(obp.__file__).parent / "dataset" / "obd" / behaviour / "all" / "all.csv"
+    table = pandas.read_csv(path)
+    number = len(table)
+    reward, arm = table["click"].to_numpy(float), table["item_id"].to_numpy()
+    position = table["position"].to_numpy() - 1
+    propensity = table["propensity_score"].to_numpy()
+    judged = BernoulliTS(n_actions=80, len_list=3, is_zozotown_prior=True, campaign="all", random_state=0)
+    # [n, 80 items, 3 positions]; of few draws, because here any probabilities do
+    pi = judged.compute_batch_action_dist(n_sim=200, n_rounds=number)
+    guess = np.random.default_rng(0).uniform(0, 0.01, (number, 80, 3))
+    rows = np.arange(number)
+    log = LoggedDecisions(
+        reward,
+        propensity,
+        pi[rows, arm, position],
+        predicted=guess[rows, arm, position],
+        predicted_of_policy=(pi * guess)[rows, :, position].sum(1),
+    )
+    given = {
+        "reward": reward,
+        "action": arm,
+        "pscore": propensity,
+        "action_dist": pi,
+        "position": position,
+    }
+    found = {one.name: one.value for one in off_policy(log).estimates}
+    theirs = {
+        "IPS": ope.InverseProbabilityWeighting(),
+        "self-normalised IPS": ope.SelfNormalizedInverseProbabilityWeighting(),
+    }
+    for name, estimator in theirs.items():
+        assert found[name] == pytest.approx(estimator.estimate_policy_value(**given), rel=1e-12), name
+    robust = ope.DoublyRobust().estimate_policy_value(**given, estimated_rewards_by_reg_model=guess)
+    assert found["doubly robust"] == pytest.approx(robust, rel=1e-12)
+    advice = off_policy(log).advice
+    assert ("uniformly" if behaviour == "random" else "some more often") in advice[0]
+    assert "too few to tell" in advice[1]  # of 10,000 events fewer than 100 were clicked

@@ -17,9 +17,11 @@ from conbandit_torch import (
     ConUCB,
     HArmCon,
     HConUCB,
+    HiddenOnTerms,
     HLinUCB,
     LinUCB,
     Random,
+    RefitSchedule,
     Simulation,
     VarRS,
 )
@@ -43,7 +45,15 @@ from tests.conftest import small_world
 from tests.helpers.commands import rows
 from tests.helpers.simulations import StopAt, comparable
 
+
+def on_key_terms(catalogue, num_users, **arguments):
+    """ConUCB with hidden features on key-terms, and refits that get rarer."""
+    hidden = HiddenOnTerms(2, refit_every=RefitSchedule(3, growth=0.2))
+    return ConUCB(catalogue, num_users, representation=hidden, **arguments)
+
+
 POLICIES = {
+    "ConUCB on key-terms": (on_key_terms, {}),
     "Random": (Random, {}),
     "LinUCB": (LinUCB, {}),
     "ConUCB": (ConUCB, {}),

@@ -144,7 +144,7 @@ def _add(path: Path, piece: pd.DataFrame, users: Ids, news: Ids, events: EventLi
     shown_news = [text.split() for text in piece["impressions"]]
     lengths = np.array([len(own) for own in shown_news], np.int64)
     row = np.repeat(np.arange(len(piece)), lengths)  # [n] of every event
-    # The same news come again and again: look at each once.
+    # News come again and again: look at each once.
     codes, distinct = pd.factorize(np.array([*chain.from_iterable(shown_news)], object))
     wrong = np.array([word[-2:] not in ("-0", "-1") for word in distinct], bool)
     bad = lengths == 0

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import os
 import re
 import warnings
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,16 +31,13 @@ from conbandit_torch.datasets.reading.faults import (
     undecodable,
     uneven,
 )
+from conbandit_torch.datasets.reading.opening import Fields, encoding_of, opened
 
 if TYPE_CHECKING:
     import pandas as pd
 
 UTF8 = ("utf-8-sig",)  # with or without the mark that some programs put in front
 _ROWS = 2**18  # of a piece
-_SHOWN_FROM = 2**26  # bytes from which on progress is shown
-_BOUNDED_FROM = 2**26  # unpacked bytes from which on their number is compared with the packed ones
-_PIECE = 2**20  # bytes unpacked at once
-_LARGEST_RATIO = 100  # of unpacked to packed bytes; of data that people keep it is below 30
 
 
 def need_libraries() -> None:
@@ -122,11 +116,11 @@ def read_table(
         "skip_blank_lines": True,
         "chunksize": rows,
     }
-    encoding = _encoding(path, encodings)
+    encoding = encoding_of(path, encodings)
     kinds = columns | (optional or {})
     first = start = 2 if header else 1
     try:
-        with _opened(path) as (raw, advance), _Fields(raw, encoding, separator) as text:
+        with opened(path) as (raw, advance), Fields(raw, encoding, separator) as text:
             types = defaultdict(lambda: TEXT, kinds)
             with pd.read_csv(text, dtype=types, **options) as pieces:
                 for piece in _strictly(pieces):
@@ -139,19 +133,19 @@ def read_table(
                     advance()
                     yield piece
     except UnicodeDecodeError:
-        with _opened(path) as (raw, _):
+        with opened(path) as (raw, _):
             raise DataError(f"{path}: {undecodable(raw, encoding)}") from None
     except DataError as error:
         raise DataError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
     except (ValueError, OverflowError, MemoryError, pd.errors.ParserWarning) as error:
-        with _opened(path) as (raw, _), _Fields(raw, encoding, separator) as text:
+        with opened(path) as (raw, _), Fields(raw, encoding, separator) as text:
             where = first_fault(text, kinds, {**options, "skip_blank_lines": False}, start)
         raise DataError(f"{path}: {where or reworded(error)}") from None
 
 
 def _where(path: Path, encoding: str, separator: str, quotes: bool, row: int) -> int:
     """The line of a row, both counted from 1: lines may be blank, and quoted fields have several."""
-    with _opened(path) as (raw, _), _Fields(raw, encoding, separator) as text:
+    with opened(path) as (raw, _), Fields(raw, encoding, separator) as text:
         return line_of(text.lines(), "\t" if separator == "::" else separator, quotes, row)
 
 
@@ -184,7 +178,7 @@ def read_whole(
     pieces = read_table(path, columns, encodings=encodings, rows=2**14, **options)
     table = pd.concat(list(pieces), ignore_index=True)
     width = len(table.columns) - 1  # without `LINE`
-    with _opened(path) as (raw, _), _Fields(raw, _encoding(path, encodings), separator) as text:
+    with opened(path) as (raw, _), Fields(raw, encoding_of(path, encodings), separator) as text:
         fault = uneven(text.lines(), "\t" if separator == "::" else separator, quotes, width)
     if fault:
         raise DataError(f"{path}: {fault}")
@@ -192,10 +186,10 @@ def read_whole(
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(Line number, object) of a file with one JSON object a line; gzipped or not."""
+    """(Line number, object) of a file with one JSON object per line; gzipped or not."""
     number = 0
     try:
-        with _opened(path) as (raw, advance), io.TextIOWrapper(raw, UTF8[0], newline="\n") as text:
+        with opened(path) as (raw, advance), io.TextIOWrapper(raw, UTF8[0], newline="\n") as text:
             for number, line in enumerate(text, start=1):
                 if number % 2**16 == 0:
                     advance()
@@ -206,102 +200,13 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     raise DataError(f"{path}: line {number}: expected a JSON object, got {shown(record)}")
                 yield number, record
     except UnicodeDecodeError:
-        with _opened(path) as (raw, _):
+        with opened(path) as (raw, _):
             raise DataError(f"{path}: {undecodable(raw, UTF8[0])}") from None
     except DataError:
         raise
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
         raise DataError(f"{path}: line {number}: not valid JSON, or cut off ({reason})") from None
-
-
-class _Fields(io.TextIOBase):
-    """Text for pandas: fields between single characters, and no NUL, at which it would cut them off."""
-
-    def __init__(self, raw: BinaryIO, encoding: str, separator: str) -> None:
-        self._text = io.TextIOWrapper(raw, encoding)
-        self._double = separator == "::"
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1, /) -> str:
-        data = self._text.read(-1 if size is None else size)
-        if self._double:  # no parser in C takes two characters
-            while data.endswith(":") and (more := self._text.read(1)):
-                data += more
-            if "\t" in data:
-                raise DataError("a tab in a file whose fields are separated by '::'")
-            data = data.replace("::", "\t")
-        if "\0" in data:
-            raise DataError("NUL characters: this is no text file")
-        return data
-
-    def close(self) -> None:
-        self._text.close()
-        super().close()
-
-    def lines(self) -> Iterator[str]:
-        """Line by line."""
-        return (line.replace("::", "\t") if self._double else line for line in self._text)
-
-
-class _Unpacked(io.RawIOBase):
-    """A gzip file, of which no more is unpacked than can be data: a few bytes can stand for any number."""
-
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path, self._zip = path, gzip.GzipFile(fileobj=file)
-        self._most = max(_BOUNDED_FROM, _LARGEST_RATIO * path.stat().st_size)
-        self._count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        count = self._zip.readinto(buffer)
-        self._count += count
-        if self._count > self._most:
-            raise DataError(
-                f"{self._path}: unpacks to more than {_LARGEST_RATIO} times its size, which data do not; if "
-                "these do, unpack the file first"
-            )
-        return count
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, Any]]:
-    """The file's bytes, unzipped, and a function that shows how far reading has come."""
-    from rich.console import Console
-
-    try:
-        with ExitStack() as stack:
-            file = stack.enter_context(path.open("rb"))
-            zipped = file.read(2) == b"\x1f\x8b"  # whatever its name
-            file.seek(0)
-            size = path.stat().st_size
-            advance: Any = lambda: None  # noqa: E731
-            console = Console(stderr=True)
-            if size >= _SHOWN_FROM and console.is_terminal:
-                from rich.progress import Progress
-
-                progress = stack.enter_context(Progress(console=console, transient=True))
-                task = progress.add_task(path.name, total=size)
-                advance = lambda: progress.update(task, completed=file.tell())  # noqa: E731
-            raw = stack.enter_context(io.BufferedReader(_Unpacked(path, file), _PIECE)) if zipped else file
-            yield raw, advance
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: the gzip file is damaged or cut off ({error})") from None
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from None
-
-
-def _encoding(path: Path, encodings: tuple[str, ...]) -> str:
-    """The first in which the whole file can be read, or the last."""
-    for encoding in encodings[:-1]:
-        with _opened(path) as (raw, _):
-            if not undecodable(raw, encoding):
-                return encoding
-    return encodings[-1]
 
 
 def _check(piece: pd.DataFrame, columns: dict[str, str]) -> None:

@@ -38,10 +38,13 @@ class GeneratedLog(Replay):
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
         answers: "linear", or "binary" for answers of 0 and 1.
         noise: standard deviation of linear answers' noise.
-        hidden: how many of the features, drawn at random, policies do not see; answers know them.
+        hidden: how many of the features, drawn at random, policies do not see, or the names of which;
+            answers know them.
+        hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
+        balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
         once: whether an item is served to a user at most once.
         data_seed: seed of the world and of the log; None: `seed`.
-        seed: seed of everything else (candidates, noise, which features are hidden).
+        seed: seed of everything else (candidates, noise).
 
     Attributes:
         truth: [U, D] the users' true preferences.
@@ -64,7 +67,9 @@ class GeneratedLog(Replay):
         fit_share: float = 0.3,
         answers: FeedbackKind = "linear",
         noise: float = 0.1,
-        hidden: int = 0,
+        hidden: int | list[str] = 0,
+        hidden_seed: int | None = None,
+        balance_hidden: bool = False,
         once: bool = False,
         data_seed: int | None = None,
         seed: int = 0,
@@ -87,6 +92,9 @@ class GeneratedLog(Replay):
             answers=answers,
             noise=noise,
             hidden=hidden,
+            hidden_seed=hidden_seed,
+            balance_hidden=balance_hidden,
+            served_at_random=True,
             seed=seed,
         )
         self.register_buffer("truth", log.theta[self.source_users], persistent=False)

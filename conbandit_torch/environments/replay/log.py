@@ -78,6 +78,14 @@ class StillToCome:
     left: Tensor
 
 
+def check_fit(fit_share: float, ridge: float) -> None:
+    """Refuse what nothing can be fitted with."""
+    if not 0 < fit_share < 1:
+        raise ValueError(f"fit_share must lie between 0 and 1, got {fit_share}")
+    if not 0 < ridge < float("inf"):
+        raise ValueError(f"ridge must be a number above 0, got {ridge}")
+
+
 def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[UserLogs, UserLogs]:
     """The first share of every user's events, at least one, and the rest."""
     if not len(prepared.users):

@@ -9,21 +9,21 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.blocks import add_at, rows_per_block
-from conbandit_torch.core.checks import expect_rows
+from conbandit_torch.core.checks import expect_positions
 from conbandit_torch.core.context import Context
-from conbandit_torch.core.processes import Processes
+from conbandit_torch.core.digests import fingerprint
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Logged, Outcome
 from conbandit_torch.datasets.base import Prepared, Reader
-from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.ratings import as_prepared
-from conbandit_torch.environments.replay.log import fit, past_and_rest, with_enough_items
-from conbandit_torch.environments.simulated import FeedbackKind, Simulated
+from conbandit_torch.environments.replay.log import check_fit, fit, past_and_rest, with_enough_items
+from conbandit_torch.environments.replay.played import PlayedLog
+from conbandit_torch.environments.simulated import FeedbackKind
 
 _log = logging.getLogger(__name__)
 
 
-class Replay(Simulated):
+class Replay(PlayedLog):
     """The offline protocol of Li et al. (WSDM 2011), as [Zhang20] use it.
 
     Rule: an event of the log offers the item that was served and `pool - 1` others that this user's later
@@ -66,10 +66,15 @@ class Replay(Simulated):
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
         answers: "linear", or "binary" for answers of 0 and 1.
         noise: standard deviation of linear answers' noise.
-        hidden: how many of the features, drawn at random, policies do not see; answers know them.
+        hidden: how many of the features, drawn at random, policies do not see, or the names of which;
+            answers know them.
+        hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
+        balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
+        served_at_random: whether it is known that each item was as likely to be served as any other; it
+            changes no number, but what reports say of them.
         cache: folder of what was prepared before; None: the usual one (see `prepare`).
         data_seed: seed of what `prepare` draws.
-        seed: seed of everything else (candidates, noise, which features are hidden).
+        seed: seed of everything else (candidates, noise).
 
     Attributes:
         user_names: U names.
@@ -77,7 +82,6 @@ class Replay(Simulated):
         left_out: users with too few distinct items.
     """
 
-    counted: Tensor  # [U] events of each user that counted
     _first: Tensor  # [U] where in the log a user's events start
     _events: Tensor  # [U] how many of them are replayed
     _items: Tensor  # [E] served items, user by user, in the order of time
@@ -99,26 +103,25 @@ class Replay(Simulated):
         fit_share: float = 0.3,
         answers: FeedbackKind = "linear",
         noise: float = 0.1,
-        hidden: int = 0,
+        hidden: int | list[str] = 0,
+        hidden_seed: int | None = None,
+        balance_hidden: bool = False,
+        served_at_random: bool = False,
         cache: str | Path | None = None,
         data_seed: int = 0,
         seed: int = 0,
     ) -> None:
         if pool < 2:
             raise ValueError(f"pool must be at least 2, the served item and another, got {pool}")
-        if not 0 < fit_share < 1:
-            raise ValueError(f"fit_share must lie between 0 and 1, got {fit_share}")
-        if not 0 <= noise < float("inf"):
-            raise ValueError(f"noise must be a number of at least 0, got {noise}")
-        if not 0 < ridge < float("inf"):
-            raise ValueError(f"ridge must be a number above 0, got {ridge}")
+        check_fit(fit_share, ridge)
         prepared = as_prepared(
             data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, use_feedback_columns=False
         )
         past, rest = past_and_rest(prepared, fit_share)
         rest, kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
         theta = fit(prepared.features, past.of(kept), ridge)
-        super().__init__(prepared.catalogue(), theta, answers, hidden, hidden_seed=seed)
+        split = seed if hidden_seed is None else hidden_seed
+        super().__init__(prepared.catalogue(), theta, answers, noise, hidden, split, balance_hidden, seed)
         own = rest.still_to_come(len(prepared.features))
         events = torch.bincount(rest.owner[own.left >= pool], minlength=len(kept))
         for name, value in {
@@ -133,8 +136,8 @@ class Replay(Simulated):
             "source_users": kept,
         }.items():
             self.register_buffer(name, value, persistent=False)
-        self.register_buffer("counted", torch.zeros_like(self.rounds))
-        self.pool, self.noise, self.seed = pool, noise, seed
+        self.pool = pool
+        self.serving = "uniform" if served_at_random else "unknown"
         self.user_names = [prepared.user_names[user] for user in kept.tolist()]
         self.length: int = int(events[0])
         # [T] how many users have an event left in each round
@@ -148,27 +151,23 @@ class Replay(Simulated):
                 pool,
             )
 
-    def split(self, processes: Processes) -> None:
-        """Not possible: windows are of counted events of all users, in their order."""
-        Environment.split(self, processes)
-
     def logged(self, rounds: int | None = None) -> Logged:
         """Events, and their clicks, of the first `rounds` rounds; users with short logs are in fewer."""
         events = self._events.clamp_max(self.length if rounds is None else rounds)  # [U]
         start = self._first - (events.cumsum(0) - events)
         number = torch.arange(int(events.sum()), device=events.device)
         clicks = self._clicks[number + start.repeat_interleave(events)]
-        return Logged(len(clicks), float(clicks.mean(dtype=torch.float64)))
+        return Logged(len(clicks), float(clicks.mean(dtype=torch.float64)), self.serving, self._digest())
+
+    def _digest(self) -> str:
+        """Of the whole log, whatever the seed and the precision."""
+        names = ("_first", "_events", "_items", "_clicks", "source_users")
+        return fingerprint({name: self.get_buffer(name).to(torch.int64) for name in names})
 
     def reset(self) -> None:
         """Back to the first event of every user."""
         super().reset()
         self._drawn = None  # it may be on another device than the environment is now
-        self.counted.zero_()
-
-    def clock(self, context: Context) -> Tensor:
-        """[B] the users' events so far; a policy's clock stands still where its arm was not served."""
-        return self.rounds[context.who]
 
     def observe(self) -> Context:
         """The next event of every user who has one; the same until `pull` ends the round."""
@@ -185,7 +184,7 @@ class Replay(Simulated):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """The logged clicks of the rows whose arm was the served one; every event here is over."""
-        expect_rows("arm", arm, len(context))
+        expect_positions(arm, len(context), context.arms.shape[1])
         event = self._first[context.who] + self.rounds[context.who]  # [B]
         shown = context.arms.gather(1, arm[:, None]).squeeze(1)
         add_at(self.rounds, context.who, 1)
@@ -194,14 +193,6 @@ class Replay(Simulated):
         seen = context.take(rows)
         add_at(self.counted, seen.who, 1)
         return Outcome([Feedback(seen, arm[rows], self._clicks[event][rows])], regret=None)
-
-    def expected(self, context: Context) -> Tensor | None:
-        """None: the fitted parameters are no truth to measure policies by."""
-        return None
-
-    def preferences(self) -> Tensor | None:
-        """None, for the same reason."""
-        return None
 
     def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B, A] candidates of the users' events: distinct, the served one in any place alike."""
@@ -214,20 +205,6 @@ class Replay(Simulated):
         order = Stream(self.seed, "replay order").bits(users, rounds, self.pool).argsort(1)
         arms: Tensor = self._own_items[positions]
         return arms.gather(1, order)
-
-    def arm_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
-        """[B] of answers about arms."""
-        return self._draw_noise("replay arm noise", users, rounds)
-
-    def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
-        """[B] of answers about key-terms."""
-        return self._draw_noise("replay term noise", users, rounds)
-
-    def _draw_noise(self, purpose: str, users: Tensor, rounds: Tensor) -> Tensor:
-        stream = Stream(self.seed, purpose)
-        if self.feedback == "binary":
-            return stream.uniform(users, rounds, 1).squeeze(1)
-        return self.noise * stream.normal(users, rounds, 1).squeeze(1)
 
     def _draw_ahead(self, now: int) -> Tensor:
         """[rounds, B, A] candidates of several rounds at once, which takes less time and changes nothing."""
