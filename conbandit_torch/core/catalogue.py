@@ -109,6 +109,10 @@ class Catalogue(nn.Module):
         self.term_names = _names("term_names", term_names, self.num_terms, "term")
         self.feature_names = _names("feature_names", feature_names, self.dim, "feature")
 
+    def __repr__(self) -> str:
+        terms = f"{self.num_terms:,} key-terms"
+        return f"Catalogue({self.num_arms:,} arms, {terms}, {self.dim} features in {self.arm_features.dtype})"
+
     @property
     def dim(self) -> int:
         """`D`, the length of an arm's feature vector."""
@@ -126,6 +130,21 @@ class Catalogue(nn.Module):
     def terms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, D] features of key-terms."""
         return self.term_features[ids]
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: dict[str, Tensor], arm_names: Sequence[str], term_names: Sequence[str]
+    ) -> Catalogue:
+        """The catalogue whose `named_buffers` these were, bit for bit."""
+        arms, offsets = tensors["arm_features"], tensors["_arm_offsets"]
+        owner = torch.arange(len(arms), device=arms.device).repeat_interleave(offsets.diff())
+        edges = torch.stack((owner, tensors["_arm_terms"]))
+        size = (len(arms), len(tensors["term_features"]))
+        graph = torch.sparse_coo_tensor(edges, tensors["_arm_weights"], size, check_invariants=False)
+        catalogue = cls(arms, graph, arm_names=arm_names, term_names=term_names)
+        for name, value in tensors.items():  # weights that are scaled once more may differ in the last digit
+            setattr(catalogue, name, value)
+        return catalogue
 
     def restricted_to(self, columns: Tensor) -> Catalogue:
         """These arms, key-terms and graph, with only some of the features."""

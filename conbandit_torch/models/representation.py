@@ -11,13 +11,14 @@ from conbandit_torch.core.blocks import EVERY_ROW, Index, as_table, look_up
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.parts import Remembers, short_repr
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.core.questions import About
 from conbandit_torch.models.history import Refit
 from conbandit_torch.models.refits import RefitEvery
 
 
-class Representation(nn.Module):
+class Representation(nn.Module, Remembers):
     """What a linear model sees of the arms; of a key-term it sees the mean of its arms, as an answer does.
 
     To write one, implement `build`, which sets `dim` and registers buffers or parameters, and `encode`. One
@@ -40,6 +41,8 @@ class Representation(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+
+    __repr__ = short_repr
 
     def attach(self, catalogue: Catalogue, seed: int) -> None:
         """Get ready for the arms of a catalogue; random numbers come from `Stream(seed, ...)`."""

@@ -32,8 +32,9 @@ from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.running.folder import EXPERIMENT, HOW, FolderInUseError, sole_writer
 from conbandit_torch.running.held import read_held, refuse_what_differs
 from conbandit_torch.running.job import describe, run_job
+from conbandit_torch.running.kept import expect_room, kept_bytes
 from conbandit_torch.running.origin import package_version
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import Job, JobResult
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
@@ -55,7 +56,7 @@ def results_folder(out: Path | None, source: Path) -> Path:
 
 
 def run(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     console: Console,
     *,
@@ -77,7 +78,7 @@ def run(
         backend: where they run; all machines of a Ray cluster must see `folder`.
         processes: over which every job's users are split; all of them call this.
     """
-    check(experiment, processes)
+    sizes = check(experiment, processes)
     held = read_held(folder)
     refuse_what_differs(experiment, folder, held, repair=processes.is_first)
     in_processes = jobs > 1 or backend != "local"
@@ -97,6 +98,8 @@ def run(
         if results:
             there = f"{folder} holds {len(results)} of {len(experiment.jobs())} jobs"
             _say(console, f"{there}; running the others" if todo else f"{there}: all are done")
+        if experiment.keep_policies and processes.size == 1:
+            expect_room(folder, sum(sizes[name] for name, _ in todo))
         summary = SummaryFile(folder, experiment, held)
         bands = Sparingly(partial(_aggregate, folder))
         if in_processes:
@@ -132,8 +135,11 @@ def _alone_in(folder: Path) -> Iterator[None]:
         raise ConfigError(f"--out {folder}: {error}; wait for it, or name another folder") from None
 
 
-def check(experiment: Experiment, processes: Processes = ALONE) -> None:
-    """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
+def check(experiment: Plan, processes: Processes = ALONE) -> dict[str, int]:
+    """Try everything once before anything runs: a bad last policy must not cost hours of good ones.
+
+    Returns how many bytes each policy takes when it is kept, but for what it logs while it learns.
+    """
     try:
         device_of(experiment.accelerator)
     except Exception as error:  # Lightning has many kinds for this
@@ -155,8 +161,12 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
         raise ConfigError(f"{experiment.source}: environment: {error}") from None
     seed = experiment.seeds[0]
     # One at a time: each may need most of the memory.
-    draw = [build_policy(experiment, name, environment, seed).draws for name in experiment.policies]
-    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not any(draw):
+    draw, sizes = False, {}
+    for name in experiment.policies:
+        policy = build_policy(experiment, name, environment, seed)
+        draw |= policy.draws
+        sizes[name] = kept_bytes(policy, experiment.precision)
+    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not draw:
         raise ConfigError(
             f"{experiment.source}: seeds: there are {len(experiment.seeds)}, but neither the environment "
             f"({type(environment).__name__}) nor a policy draws anything: every seed would give the same "
@@ -166,6 +176,7 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
     with TemporaryDirectory() as nowhere:
         for name in experiment.loggers:
             build_logger(experiment, name, Path(nowhere), (next(iter(experiment.policies)), seed))
+    return sizes
 
 
 def _say(console: Console, line: str) -> None:
