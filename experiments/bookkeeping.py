@@ -32,7 +32,7 @@ from conbandit_torch.running import runner
 from conbandit_torch.running.folder import CONFIG, METRICS, job_folder
 from conbandit_torch.running.job import origin_of, write_config
 from conbandit_torch.running.metrics import Record
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.result import Job, JobResult, write_result
 
 RECORDS = 20
@@ -48,7 +48,7 @@ class Played:
         experiment: whose jobs they are.
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Plan) -> None:
         self.seconds = 0.0
         # Of one world for all seeds: building and hashing worlds is no bookkeeping.
         self._origin = origin_of(
@@ -56,7 +56,7 @@ class Played:
         )
 
     def __call__(
-        self, experiment: Experiment, folder: Path, threads: int, job: Job, *_: Any, **__: Any
+        self, experiment: Plan, folder: Path, threads: int, job: Job, *_: Any, **__: Any
     ) -> JobResult:
         """The job's result."""
         start = time.perf_counter()

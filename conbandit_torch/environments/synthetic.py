@@ -32,7 +32,8 @@ class Synthetic(Drawn):
         max_terms: M, most key-terms an arm can have.
         spread: sigma_g, standard deviation of an arm around its key-terms.
         noise: standard deviation of the rewards' and answers' noise.
-        feedback: "linear" or "binary".
+        feedback: "linear", "binary" (Eq. 5) or "logistic".
+        scale: how steep the probabilities of logistic feedback are.
         normalise: scale arms' features and users' preferences to length 1.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see; or the names of which.
@@ -55,6 +56,7 @@ class Synthetic(Drawn):
         spread: float = 0.1,
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
+        scale: float = 1.0,
         normalise: bool = False,
         users_per_round: int | None = None,
         hidden: int | list[str] = 0,
@@ -108,6 +110,7 @@ class Synthetic(Drawn):
             pool=pool,
             noise=noise,
             feedback=feedback,
+            scale=scale,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,

@@ -15,7 +15,7 @@ from conbandit_torch.running.checkpoint import CheckpointError, list_checkpoints
 from conbandit_torch.running.folder import CHECKPOINTS, CONFIG, job_folders
 from conbandit_torch.running.job import finished, kernels_of, origin_of, write_config
 from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
-from conbandit_torch.running.plan import Experiment, first_difference, without_incidentals
+from conbandit_torch.running.plan import Plan, first_difference, without_incidentals
 from conbandit_torch.running.result import Job, JobResult, OtherFormatError, write_result
 from conbandit_torch.running.worlds import Worlds
 
@@ -43,7 +43,7 @@ def read_held(folder: Path) -> Held:
 
 
 def refuse_what_differs(
-    experiment: Experiment, folder: Path, held: Held, worlds: Worlds, *, repair: bool = True
+    experiment: Plan, folder: Path, held: Held, worlds: Worlds, *, repair: bool = True
 ) -> None:
     """Results and checkpoints of another config, environment or data are never overwritten or mixed.
 
@@ -78,7 +78,7 @@ def refuse_what_differs(
 
 
 def _refuse_another_config(
-    experiment: Experiment, folder: Path, own: Path, origin: Origin, result: JobResult | None, repair: bool
+    experiment: Plan, folder: Path, own: Path, origin: Origin, result: JobResult | None, repair: bool
 ) -> None:
     """Digests tell whether configs are equal; the file itself is read only where they are not."""
     job = _job(own)
@@ -114,7 +114,7 @@ def _file_digest(path: Path) -> str:
 
 
 def _refuse_other_data(
-    experiment: Experiment, folder: Path, origins: dict[Job, tuple[Path, Origin]], worlds: Worlds
+    experiment: Plan, folder: Path, origins: dict[Job, tuple[Path, Origin]], worlds: Worlds
 ) -> None:
     """The data of one seed are enough: those of the others were compared with it before."""
     seeds = sorted({seed for _, seed in origins}, key=lambda seed: (seed not in experiment.seeds, seed))

@@ -38,10 +38,11 @@ from conbandit_torch.running.folder import (
     job_folder,
     job_lock,
 )
+from conbandit_torch.running.kept import keep_policy
 from conbandit_torch.running.metrics import WINDOW
 from conbandit_torch.running.objective import objective_of
 from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import (
     HiddenShare,
@@ -61,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_job(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     threads: int,
     job: Job,
@@ -114,7 +115,7 @@ class _Stop:
 
 
 def _play(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     threads: int,
     job: Job,
@@ -155,6 +156,8 @@ def _play(
     if processes.is_first:
         digests = {name: file_digest(folder / name) for name in (METRICS, CONFIG)}
         result = replace(result, metrics=digests[METRICS], config=digests[CONFIG])
+        if experiment.keep_policies and processes.size == 1:
+            result = replace(result, kept=keep_policy(experiment, folder, job, simulation.policy))
         write_result(folder, result)
         # Only now, when the result and all that it sums up are on the disk.
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -180,9 +183,7 @@ def _replayed(simulation: Simulation, folder: Path) -> Replayed | None:
     )
 
 
-def _loggers(
-    experiment: Experiment, folder: Path, job: Job, origin: Origin, *, resuming: bool
-) -> list[Callback]:
+def _loggers(experiment: Plan, folder: Path, job: Job, origin: Origin, *, resuming: bool) -> list[Callback]:
     """What writes into the job's folder while it runs."""
     write_config(experiment, folder, job, origin)
     if not resuming:
@@ -198,13 +199,13 @@ def _loggers(
     return [MetricsFile(folder / METRICS), *loggers.values(), *build_callbacks(experiment)]
 
 
-def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin) -> None:
+def write_config(experiment: Plan, folder: Path, job: Job, origin: Origin) -> None:
     """Write a job's `config.yaml`, which runs it again; its first line says on what it was run."""
     about = f"{origin.version}, data: sha256 {origin.data}"
     write_atomically(folder / CONFIG, sealed_text(experiment.dump(*job), about))
 
 
-def origin_of(experiment: Experiment, job: Job, data: str) -> Origin:
+def origin_of(experiment: Plan, job: Job, data: str) -> Origin:
     """What a job's numbers come from, given the digest of its world's data."""
     return Origin(
         version=package_version(),
@@ -227,15 +228,13 @@ def refuse_unlike_processes(origin: Origin, processes: Processes) -> None:
         )
 
 
-def kernels_of(experiment: Experiment) -> str:
+def kernels_of(experiment: Plan) -> str:
     """Which kernels the experiment's jobs run with, on this machine."""
     with using(experiment.kernels):
         return name_of(device_of(experiment.accelerator))
 
 
-def _with_kernels_of(
-    saved: Origin, experiment: Experiment, now: Origin, where: Path
-) -> tuple[Experiment, Origin]:
+def _with_kernels_of(saved: Origin, experiment: Plan, now: Origin, where: Path) -> tuple[Plan, Origin]:
     """The experiment with the kernels that a checkpoint was made with, or a word about what differs."""
     if saved.last_kernels == TORCH and experiment.kernels == "auto":  # those run everywhere
         experiment, now = replace(experiment, kernels="torch"), replace(now, kernels=TORCH)
@@ -244,7 +243,7 @@ def _with_kernels_of(
 
 
 def build(
-    experiment: Experiment,
+    experiment: Plan,
     job: Job,
     threads: int,
     *callbacks: Callback,

@@ -32,8 +32,9 @@ from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.running.folder import EXPERIMENT, HOW, FolderInUseError, sole_writer
 from conbandit_torch.running.held import read_held, refuse_what_differs
 from conbandit_torch.running.job import describe, run_job
+from conbandit_torch.running.kept import expect_room, kept_bytes
 from conbandit_torch.running.origin import package_version
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import Job, JobResult
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
@@ -56,7 +57,7 @@ def results_folder(out: Path | None, source: Path) -> Path:
 
 
 def run(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     console: Console,
     *,
@@ -86,7 +87,7 @@ def run(
 
 
 def _run(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     console: Console,
     worlds: Worlds,
@@ -95,7 +96,7 @@ def _run(
     backend: Backend,
     processes: Processes,
 ) -> list[JobResult]:
-    check(experiment, processes, worlds)
+    sizes = check(experiment, processes, worlds)
     held = read_held(folder)
     refuse_what_differs(experiment, folder, held, worlds, repair=processes.is_first)
     in_processes = jobs > 1 or backend != "local"
@@ -117,6 +118,8 @@ def _run(
         if results:
             there = f"{folder} holds {len(results)} of {len(experiment.jobs())} jobs"
             _say(console, f"{there}; running the others" if todo else f"{there}: all are done")
+        if experiment.keep_policies and processes.size == 1:
+            expect_room(folder, sum(sizes[name] for name, _ in todo))
         summary = SummaryFile(folder, experiment, held)
         bands = Sparingly(partial(_aggregate, folder))
         if in_processes:
@@ -152,8 +155,11 @@ def _alone_in(folder: Path) -> Iterator[None]:
         raise ConfigError(f"--out {folder}: {error}; wait for it, or name another folder") from None
 
 
-def check(experiment: Experiment, processes: Processes = ALONE, worlds: Worlds | None = None) -> None:
-    """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
+def check(experiment: Plan, processes: Processes = ALONE, worlds: Worlds | None = None) -> dict[str, int]:
+    """Try everything once before anything runs: a bad last policy must not cost hours of good ones.
+
+    Returns how many bytes each policy takes when it is kept, but for what it logs while it learns.
+    """
     try:
         device_of(experiment.accelerator)
     except Exception as error:  # Lightning has many kinds for this
@@ -175,8 +181,12 @@ def check(experiment: Experiment, processes: Processes = ALONE, worlds: Worlds |
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: environment: {error}") from None
     # One at a time: each may need most of the memory.
-    draw = [build_policy(experiment, name, environment, first).draws for name in experiment.policies]
-    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not any(draw):
+    draw, sizes = False, {}
+    for name in experiment.policies:
+        policy = build_policy(experiment, name, environment, first)
+        draw |= policy.draws
+        sizes[name] = kept_bytes(policy, experiment.precision)
+    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not draw:
         raise ConfigError(
             f"{experiment.source}: seeds: there are {len(experiment.seeds)}, but neither the environment "
             f"({type(environment).__name__}) nor a policy draws anything: every seed would give the same "
@@ -186,6 +196,7 @@ def check(experiment: Experiment, processes: Processes = ALONE, worlds: Worlds |
     with TemporaryDirectory() as nowhere:
         for name in experiment.loggers:
             build_logger(experiment, name, Path(nowhere), (next(iter(experiment.policies)), first))
+    return sizes
 
 
 def _say(console: Console, line: str) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.core.digests import data_digest
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import device_of, dtype_of
 
 
@@ -25,7 +25,7 @@ class World(NamedTuple):
     data: str
 
 
-def build_world(experiment: Experiment, seed: int) -> World:
+def build_world(experiment: Plan, seed: int) -> World:
     """A new one."""
     environment = build_environment(experiment, seed)
     data = data_digest(environment)
@@ -49,7 +49,7 @@ class Worlds:
         keep: not, where jobs change them: those whose users are split over processes cut them.
     """
 
-    experiment: Experiment
+    experiment: Plan
     keep: bool = True
     _run: str = field(default_factory=lambda: uuid4().hex)
 

@@ -210,7 +210,7 @@ def test_visitors_are_distinct_and_all_come_in_time():
 def test_a_split_environment_takes_no_features_of_a_contexts_own():
     world = small_world(hidden=2)
     context = world.observe()
-    with pytest.raises(ValueError, match="with hidden features, a context's features are the catalogue's"):
+    with pytest.raises(ValueError, match="do not see all features, a context's are the catalogue's"):
         world.expected(Context(context.users, context.arms, context.arm_features, rounds=0))
 
 
@@ -230,7 +230,7 @@ def test_key_terms_that_no_arm_drew_are_left_out():
         ({"noise": -0.1}, "noise must be a number of at least 0, got -0.1"),
         ({"spread": float("nan")}, "spread must be a number of at least 0, got nan"),
         ({"users_per_round": 8}, "users_per_round must be from 1 to the 7 users, got 8"),
-        ({"feedback": "both"}, "feedback must be 'linear' or 'binary', got 'both'"),
+        ({"feedback": "both"}, "feedback must be 'linear', 'binary' or 'logistic', got 'both'"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

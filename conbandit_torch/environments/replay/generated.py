@@ -12,7 +12,7 @@ from conbandit_torch.core.context import Context
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.datasets.base import Prepared
 from conbandit_torch.environments.replay.protocol import Replay
-from conbandit_torch.environments.simulated import FeedbackKind
+from conbandit_torch.environments.simulated import AnswerKind
 from conbandit_torch.environments.synthetic import Synthetic
 
 
@@ -65,7 +65,7 @@ class GeneratedLog(Replay):
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
-        answers: FeedbackKind = "linear",
+        answers: AnswerKind = "linear",
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,

@@ -18,7 +18,7 @@ from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.log import check_fit, fit, past_and_rest, with_enough_items
 from conbandit_torch.environments.replay.played import PlayedLog
-from conbandit_torch.environments.simulated import FeedbackKind
+from conbandit_torch.environments.simulated import AnswerKind
 from conbandit_torch.kernels import kernels_for
 
 _log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Replay(PlayedLog):
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
-        answers: FeedbackKind = "linear",
+        answers: AnswerKind = "linear",
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
