@@ -16,6 +16,7 @@ from conbandit_torch.configuration.yaml_files import value_of
 from conbandit_torch.core.errors import ConfigError, DataError
 from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.cache import cache_path
+from conbandit_torch.datasets.doubts import doubts
 from conbandit_torch.datasets.prepare import prepare
 from conbandit_torch.datasets.readers.lastfm import LastFM
 from conbandit_torch.datasets.readers.mind import MIND
@@ -34,7 +35,10 @@ def main(options: argparse.Namespace, parameters: list[tuple[str, str]], console
     for path in reader.files():
         output.print(f"  {path.name}  {_size(path)}", soft_wrap=True)
     if options.data_command == "inspect":
-        output.print(_table(reader.read(), reader))
+        data = reader.read()
+        output.print(_table(data, reader))
+        for doubt in doubts(data, reader.positive_from, reader.has_negatives):
+            output.print(f"Looks wrong: {doubt}", soft_wrap=True, markup=False)
         return 0
     _prepare(options, reader, part, output)
     return 0
@@ -53,7 +57,7 @@ def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], 
     output.print(
         f"Prepared {len(prepared.theta):,} users, {len(prepared.features):,} items, "
         f"{len(prepared.term_names):,} key-terms, {len(prepared.users):,} events{drawn}, "
-        f"{options.dim} features.\n"
+        f"{prepared.features.shape[1]} features.\n"
         f"Kept in {path} ({_size(path)}).\nTo run on it:\n",
         soft_wrap=True,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +12,12 @@ from jsonargparse.typing import PositiveInt
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
-from conbandit_torch.configuration.build import GIVEN_TO_ENVIRONMENTS, GIVEN_TO_POLICIES, resolve_part
+from conbandit_torch.configuration.build import (
+    GIVEN_TO_ENVIRONMENTS,
+    GIVEN_TO_POLICIES,
+    build_environment,
+    resolve_part,
+)
 from conbandit_torch.configuration.errors import check_keys
 from conbandit_torch.configuration.values import REFUSALS, parse_value
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
@@ -24,6 +30,7 @@ from conbandit_torch.running.plan import Experiment, IfLoggerFails
 from conbandit_torch.running.processes import Precision
 
 _REQUIRED = ("rounds", "environment", "policies")
+_ALL = "all"  # rounds of an environment that ends: a log
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {
     "precision": Precision,
@@ -90,7 +97,21 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
         str(name): resolve_part(f"{path}: callbacks.{name}", node, Callback, set())
         for name, node in named.items()
     }
-    return Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
+    whole_log = settings["rounds"] == _ALL
+    if whole_log:
+        settings["rounds"] = 1  # until the environment says how many it holds
+    found = Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
+    return replace(found, rounds=_length(found)) if whole_log else found
+
+
+def _length(experiment: Experiment) -> int:
+    """How many rounds the environment holds: a number from here on, so that results name it."""
+    environment = build_environment(experiment, experiment.seeds[0])
+    if environment.length is None:
+        raise ConfigError(
+            f"{experiment.source}: rounds: {_ALL}, but {type(environment).__name__} never ends: give a number"
+        )
+    return environment.length
 
 
 def parse_seeds(value: Any) -> list[int]:
@@ -129,6 +150,9 @@ def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     seeds = given.pop("seeds", 0)
     settings: dict[str, Any] = {}  # those given: Experiment knows the defaults
     for key, value in given.items():
+        if key == "rounds" and value == _ALL:
+            settings[key] = value
+            continue
         try:
             settings[key] = parse_value(value, kinds[key])
             if value is None:
@@ -139,8 +163,10 @@ def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
             )
             if key in _CHOICES:
                 expected = f"one of {', '.join(get_args(_CHOICES[key]))}"
-            raise ConfigError(f"{path}: {key}: expected {expected}, got {value!r}") from None
-    settings |= {key: int(settings[key]) for key in _WHOLE_NUMBERS if key in settings}  # plain, for YAML
+            besides = f" ({_ALL}: as many as a log holds)" if key == "rounds" else ""
+            raise ConfigError(f"{path}: {key}: expected {expected}, got {value!r}{besides}") from None
+    whole = [key for key in _WHOLE_NUMBERS if settings.get(key, _ALL) != _ALL]
+    settings |= {key: int(settings[key]) for key in whole}  # plain, for YAML
     try:
         settings["seeds"] = parse_seeds(seeds)
     except (ValueError, TypeError):

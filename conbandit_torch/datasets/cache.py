@@ -24,7 +24,7 @@ from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.datasets.events import LoggedEvents
 from conbandit_torch.datasets.reading.files import expand
 
-FORMAT = 2  # to be raised with a change, outside this folder, of what is prepared
+FORMAT = 3  # to be raised with a change, outside this folder, of what is prepared
 _NAMES = ("user_names", "item_names", "term_names", "feature_names")
 # As small as they can be: the large ones are of the length of the feedback.
 _STORED = {"users": torch.int32, "items": torch.int32, "clicks": torch.bool, "item_terms": torch.int32}
