@@ -18,9 +18,13 @@ from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.cache import cache_path
 from conbandit_torch.datasets.doubts import doubts
 from conbandit_torch.datasets.prepare import prepare
+from conbandit_torch.datasets.readers.coat import Coat
+from conbandit_torch.datasets.readers.json_reviews import JsonReviews
+from conbandit_torch.datasets.readers.kuai import Kuai
 from conbandit_torch.datasets.readers.lastfm import LastFM
 from conbandit_torch.datasets.readers.mind import MIND
 from conbandit_torch.datasets.readers.movielens import MovieLens
+from conbandit_torch.datasets.readers.open_bandit import OpenBandit
 from conbandit_torch.datasets.readers.table import Table
 from conbandit_torch.datasets.readers.yelp import Yelp
 from conbandit_torch.datasets.reading.files import expand, need_libraries, require
@@ -88,7 +92,17 @@ def recognise(path: Path) -> str:
     """The name of the reader whose files are there."""
     require(expand(path))
     reasons = []
-    readers: tuple[type[Reader], ...] = (MovieLens, LastFM, MIND, Yelp, Table)
+    readers: tuple[type[Reader], ...] = (
+        MovieLens,
+        LastFM,
+        MIND,
+        Yelp,
+        OpenBandit,
+        Coat,
+        Kuai,
+        JsonReviews,
+        Table,
+    )
     for kind in readers:
         try:
             kind(path).files()  # type: ignore[call-arg]

@@ -12,6 +12,7 @@ import numpy as np
 
 from conbandit_torch.core.errors import DataError
 from conbandit_torch.datasets.base import Dataset, Interactions
+from conbandit_torch.datasets.reading.logged import ReadLog
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -128,6 +129,7 @@ class Source:
         feedback: what users did; item -1: not one of the items.
         counts: what was read.
         embedding: [N, F] items' own vectors, which then are their only side features; None: they have none.
+        log: what was on offer and served, where the source says.
     """
 
     path: Path
@@ -141,6 +143,7 @@ class Source:
     feedback: Interactions
     counts: dict[str, int]
     embedding: np.ndarray | None = None
+    log: ReadLog | None = None
 
     def narrowed(self, min_user_feedback: int, min_item_feedback: int) -> Dataset:
         """The data of users and items with enough feedback, counted once, on all that was read."""
@@ -199,6 +202,9 @@ class Source:
                 new_user[seen.users[kept]], new_item[seen.items[kept]], seen.values[kept], seen.times[kept]
             ),
             counts=counts,
+            events=None
+            if self.log is None
+            else self.log.renumbered(np.where(here, new_user, -1), np.where(item_kept, new_item, -1)),
             feedback_columns=0 if self.embedding is not None else len(self.feedback_numbers),
         )
 
