@@ -131,6 +131,10 @@ def _table(data: Dataset, reader: Reader) -> rich.table.Table:
     }
     for name, count in left.items():
         table.add_row(name, f"{count:,}")
+    if data.events is not None:
+        sizes = data.events.sizes[data.events.offers]
+        table.add_row("events with candidates of their own", f"{len(data.events.users):,}")
+        table.add_row("candidates of an event (least / most)", f"{int(sizes.min()):,} / {int(sizes.max()):,}")
     spread = f"{terms.mean():.2f} / {np.median(terms):g} / {terms.max()}"
     table.add_row("key-terms an item has (mean / median / max)", spread)
     if reader.has_negatives:
