@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.lastfm import LastFM
     from conbandit_torch.datasets.readers.mind import MIND
     from conbandit_torch.datasets.readers.movielens import MovieLens
+    from conbandit_torch.datasets.readers.movielens_users import MovieLensUsers
     from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
@@ -157,6 +158,7 @@ __all__ = [
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "MovieLens",
+    "MovieLensUsers",
     "NoConversation",
     "Observations",
     "Observed",

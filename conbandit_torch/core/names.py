@@ -91,6 +91,7 @@ _NAMES_OF = {
     "conbandit_torch.datasets.readers.lastfm": ("LastFM",),
     "conbandit_torch.datasets.readers.mind": ("MIND",),
     "conbandit_torch.datasets.readers.movielens": ("MovieLens",),
+    "conbandit_torch.datasets.readers.movielens_users": ("MovieLensUsers",),
     "conbandit_torch.datasets.readers.open_bandit": ("OpenBandit",),
     "conbandit_torch.datasets.readers.table": ("Table",),
     "conbandit_torch.datasets.readers.yelp": ("Yelp",),

@@ -125,7 +125,8 @@ def _write(path: Path, prepared: Prepared) -> None:
     tensors = {name: tensor.to(_STORED.get(name, tensor.dtype)) for name, tensor in tensors.items()}
     if prepared.events is not None:
         kept["context_names"] = list(prepared.events.context_names)
-        tensors |= {_EVENTS + name: tensor for name, tensor in prepared.events.tensors().items()}
+        own = prepared.events.tensors().items()
+        tensors |= {_EVENTS + name: tensor.clone() for name, tensor in own}  # two may be one and the same
     names = json.dumps(kept).encode()
     tensors["names"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}

@@ -15,6 +15,8 @@ from conbandit_torch import (
     JsonReviews,
     Kuai,
     LinUCB,
+    MovieLens,
+    MovieLensUsers,
     OpenBandit,
     ReplayEvents,
     Simulation,
@@ -143,6 +145,53 @@ def test_thresholds_leave_out_servings_too(tmp_path):
     assert names.tolist() == whole.items[whole.events.items.numpy()][kept].tolist()
     assert data.events.clicks.tolist() == whole.events.clicks[torch.from_numpy(kept)].tolist()
     assert len(data.events.users) == len(np.unique(whole.events.events.numpy()[kept]))
+
+
+# MovieLens 100k with its users.
+
+
+def movielens_users(folder):
+    small_sources()["movielens 100k"].write(folder)
+    (folder / "u.user").write_text(
+        "1|24|M|writer|85711\n2|53|F|other|94043\n3|23|M|other|1\n4|24|F|lawyer|2\n"
+    )
+    return folder
+
+
+def test_users_features_are_the_context_of_what_they_rate_next(tmp_path):
+    data = MovieLensUsers(movielens_users(tmp_path), pool=3, positive_from=3).read()
+    plain = MovieLens(tmp_path).read().feedback
+    log = data.events
+    assert list(data.users) == ["everyone"] and not data.feedback.users.any()
+    assert list(log.context_names) == ["age", "gender: M", "occupation: other", "occupation: writer"]
+    known = {0: [24, 1, 0, 1], 1: [53, 0, 1, 0], 2: [23, 1, 1, 0], 3: [24, 0, 0, 0]}
+    event = 0
+    for row, (user, item) in enumerate(zip(plain.users.tolist(), plain.items.tolist(), strict=True)):
+        to_come = set(plain.items[row:][plain.users[row:] == user].tolist())
+        if len(to_come) < 3:
+            continue
+        offered = log.candidates[3 * event : 3 * event + 3].tolist()
+        assert offered[0] == item == int(log.items[event]) and set(offered) <= to_come
+        name = int(MovieLens(tmp_path).read().users[user]) - 1
+        assert log.context[event].tolist() == known[name]
+        assert float(log.clicks[event]) == float(plain.values[row] >= 3)
+        event += 1
+    assert event == len(log.users) == data.counts["ratings that are events"] > 0
+    reader = MovieLensUsers(tmp_path, pool=3)
+    world = ReplayEvents(reader, dim=2, cache=tmp_path / "cache")
+    assert world.num_users == 1 and world.catalogue.dim == 2 * 5
+
+
+def test_what_is_wrong_with_users_is_said(tmp_path):
+    movielens_users(tmp_path)
+    with pytest.raises(DataError, match="pool=30 leaves no event"):
+        MovieLensUsers(tmp_path, pool=30).read()
+    (tmp_path / "u.user").write_text("1|24|M|writer|85711\n")
+    with pytest.raises(DataError, match=r"u.user: user \d is missing"):
+        MovieLensUsers(tmp_path).read()
+    (tmp_path / "u.user").unlink()
+    with pytest.raises(DataError, match="there is no u.user"):
+        MovieLensUsers(tmp_path).read()
 
 
 # Coat.
