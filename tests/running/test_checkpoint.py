@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import shutil
+from functools import partial
 
 import pytest
 import torch
@@ -14,12 +15,18 @@ from conbandit_torch import (
     ArmCon,
     Callback,
     ConLinUCB,
+    ConLogisticUCB,
+    ConNeuralLinear,
     ConUCB,
     HArmCon,
     HConUCB,
+    HiddenOnTerms,
     HLinUCB,
     LinUCB,
+    Logistic,
+    Network,
     Random,
+    RefitSchedule,
     Simulation,
     VarRS,
 )
@@ -43,7 +50,20 @@ from tests.conftest import small_world
 from tests.helpers.commands import rows
 from tests.helpers.simulations import StopAt, comparable
 
+
+def on_key_terms(catalogue, num_users, **arguments):
+    """ConUCB with hidden features on key-terms, and refits that get rarer."""
+    hidden = HiddenOnTerms(2, refit_every=RefitSchedule(3, growth=0.2))
+    return ConUCB(catalogue, num_users, representation=hidden, **arguments)
+
+
+def on_a_network(kind, catalogue, num_users, seed):
+    own = Network(steps=6, batch=8, hidden=5, outputs=3, refit_every=7)
+    return kind(catalogue, num_users, representation=own, seed=seed)
+
+
 POLICIES = {
+    "ConUCB on key-terms": (on_key_terms, {}),
     "Random": (Random, {}),
     "LinUCB": (LinUCB, {}),
     "ConUCB": (ConUCB, {}),
@@ -53,6 +73,8 @@ POLICIES = {
     "hLinUCB": (HLinUCB, {"hidden_dim": 2}),
     "hConUCB+refit": (HConUCB, {"hidden_dim": 2, "refit_every": 7}),
     "hArmCon+refit": (HArmCon, {"hidden_dim": 2, "refit_every": 10}),
+    "ConLogisticUCB": (ConLogisticUCB, {"link": Logistic(refit_every=7)}),
+    "ConNeuralLinear": (partial(on_a_network, ConNeuralLinear), {}),
 }
 
 
