@@ -69,9 +69,14 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.base import Prepared, Reader
     from conbandit_torch.datasets.events import LoggedEvents
     from conbandit_torch.datasets.prepare import prepare
+    from conbandit_torch.datasets.readers.coat import Coat
+    from conbandit_torch.datasets.readers.json_reviews import JsonReviews
+    from conbandit_torch.datasets.readers.kuai import Kuai
     from conbandit_torch.datasets.readers.lastfm import LastFM
     from conbandit_torch.datasets.readers.mind import MIND
     from conbandit_torch.datasets.readers.movielens import MovieLens
+    from conbandit_torch.datasets.readers.movielens_users import MovieLensUsers
+    from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
     from conbandit_torch.environments.base import Environment
@@ -115,6 +120,7 @@ __all__ = [
     "Callback",
     "Catalogue",
     "CoFineUCB",
+    "Coat",
     "Comparison",
     "ConCoFineUCB",
     "ConLinUCB",
@@ -153,7 +159,9 @@ __all__ = [
     "HiddenOnTerms",
     "Identity",
     "JobsFailedError",
+    "JsonReviews",
     "KeyTermMixin",
+    "Kuai",
     "LargestConfidenceReduction",
     "LastFM",
     "Layers",
@@ -174,6 +182,7 @@ __all__ = [
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "MovieLens",
+    "MovieLensUsers",
     "Network",
     "NeuralLinear",
     "NeuralThompson",
@@ -181,6 +190,7 @@ __all__ = [
     "Observations",
     "Observed",
     "OneLevelMixin",
+    "OpenBandit",
     "OpenDecisions",
     "OptimalTerm",
     "Outcome",

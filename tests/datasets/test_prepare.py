@@ -382,13 +382,13 @@ def test_the_benchmark_measures_every_step(tmp_path, monkeypatch, capsys):
     found = json.loads((tmp_path / "data_benchmark.json").read_text())
     assert [result["rows"] for result in found] == [600, 900]
     for result in found:
-        assert [step for step, _, _ in result["steps"]] == [
+        assert [step for step, *_ in result["steps"]] == [
             "import",
             "read",
             "read and prepare",
             "from the cache",
         ]
-        assert all(seconds > 0 and peak > 10**7 for _, seconds, peak in result["steps"])
+        assert all(seconds > 0 and cpu > 0 and peak > 10**7 for _, seconds, cpu, peak in result["steps"])
         assert result["cache"] > 17 * result["rows"]  # bytes of an event
 
 
