@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
     from conbandit_torch.conversation.asking import Asking
+    from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
         ConLinUCB,
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     from conbandit_torch.conversation.key_terms import KeyTermMixin
     from conbandit_torch.conversation.mixins import ArmConversationMixin
     from conbandit_torch.conversation.one_level import OneLevelMixin
+    from conbandit_torch.conversation.pair_rules import (
+        BestDifference,
+        BestThenDifference,
+        BestTwoTerms,
+        PairSelection,
+    )
     from conbandit_torch.conversation.regret_bound import regret_bound
     from conbandit_torch.conversation.schedules import (
         LinearSchedule,
@@ -96,10 +103,14 @@ __all__ = [
     "Asking",
     "Bandit",
     "BarycentricSpanner",
+    "BestDifference",
+    "BestThenDifference",
+    "BestTwoTerms",
     "Callback",
     "Catalogue",
     "CoFineUCB",
     "Comparison",
+    "ComparisonMixin",
     "ConCoFineUCB",
     "ConLinUCB",
     "ConLinUCBBS",
@@ -149,6 +160,7 @@ __all__ = [
     "OpenDecisions",
     "OptimalTerm",
     "Outcome",
+    "PairSelection",
     "Prepared",
     "Question",
     "Random",
@@ -158,6 +170,7 @@ __all__ = [
     "Recorded",
     "Refit",
     "RefitSchedule",
+    "RelativeConUCB",
     "Replay",
     "Representation",
     "RidgeRegression",
