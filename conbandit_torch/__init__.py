@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
+    from conbandit_torch.conversation.graph import GraphConUCB, GraphMixin
     from conbandit_torch.conversation.hconucb import HArmCon, HConUCB, HVarLCR, HVarMRC, HVarRS
     from conbandit_torch.conversation.key_terms import KeyTermMixin
     from conbandit_torch.conversation.mixins import ArmConversationMixin
@@ -129,6 +130,8 @@ __all__ = [
     "FixedDelay",
     "GeneratedLog",
     "GeometricDelay",
+    "GraphConUCB",
+    "GraphMixin",
     "Greedy",
     "HArmCon",
     "HConLinUCB",

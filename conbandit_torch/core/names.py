@@ -61,6 +61,10 @@ _NAMES_OF = {
         "ComparisonMixin",
         "RelativeConUCB",
     ),
+    "conbandit_torch.conversation.graph": (
+        "GraphConUCB",
+        "GraphMixin",
+    ),
     "conbandit_torch.conversation.pair_rules": (
         "BestDifference",
         "BestThenDifference",

@@ -16,6 +16,7 @@ from conbandit_torch import (
     ConLinUCBMCR,
     ConLinUCBUCB,
     ConUCB,
+    GraphConUCB,
     LinUCB,
     LogSchedule,
     Recorded,
@@ -26,6 +27,7 @@ from conbandit_torch import (
     VarLCR,
     play_round,
 )
+from conbandit_torch.conversation.graph import term_similarity
 from tests.conftest import GOLDEN
 
 
@@ -81,6 +83,16 @@ for where, related in (("", True), ("-all", False)):  # key-terms of the candida
             "difference", BestThenDifference(related=related)
         ),
     }
+
+
+def graph(*args):
+    with np.load(GOLDEN / "graphconucb_trace.npz") as trace:
+        drawn = torch.from_numpy(trace["design"][trace["design_draws"]])
+        similarity = torch.from_numpy(trace["similarity"])
+    return GraphConUCB(*args, similarity=similarity, as_released=True, select=Given(drawn), **TWO_LEVELS)
+
+
+PUBLISHED["graphconucb", "GraphConUCB"] = graph
 PUBLISHED["relativeconucb", "RelativeConUCB-Difference"] = relative("difference", BestDifference())
 
 
@@ -114,7 +126,7 @@ def test_every_recorded_decision_is_repeated(trace, name):
         assert questions == environment.budget.tolist()
 
 
-@pytest.mark.parametrize("trace", ["conucb", "conlinucb", "relativeconucb"])
+@pytest.mark.parametrize("trace", ["conucb", "conlinucb", "relativeconucb", "graphconucb"])
 def test_every_recorded_policy_is_repeated(trace):
     assert {*recorded(trace).recorded_policies} == {name for file, name in PUBLISHED if file == trace}
 
@@ -124,3 +136,10 @@ def test_the_schedule_gives_the_recorded_budget(trace, schedule):
     budget = recorded(trace).budget
     total = schedule.total(torch.arange(1, len(budget) + 1))
     assert torch.equal(total.long(), budget.cumsum(0))
+
+
+def test_similarity_is_that_of_the_recorded_graph():
+    with np.load(GOLDEN / "graphconucb_trace.npz") as trace:
+        expected = torch.from_numpy(trace["similarity"])
+    found = term_similarity(recorded("graphconucb").catalogue)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
