@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
     from conbandit_torch.conversation.asking import Asking
+    from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
         ConLinUCB,
@@ -35,11 +36,18 @@ if TYPE_CHECKING:
     from conbandit_torch.conversation.conneural import ConNeuralLinear
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
+    from conbandit_torch.conversation.graph import GraphConUCB, GraphMixin
     from conbandit_torch.conversation.hconucb import HArmCon, HConUCB
     from conbandit_torch.conversation.hconucb_variants import HVarLCR, HVarMRC, HVarRS
     from conbandit_torch.conversation.key_terms import KeyTermMixin
     from conbandit_torch.conversation.mixins import ArmConversationMixin
     from conbandit_torch.conversation.one_level import OneLevelMixin
+    from conbandit_torch.conversation.pair_rules import (
+        BestDifference,
+        BestThenDifference,
+        BestTwoTerms,
+        PairSelection,
+    )
     from conbandit_torch.conversation.regret_bound import regret_bound
     from conbandit_torch.conversation.schedules import (
         LinearSchedule,
@@ -117,11 +125,15 @@ __all__ = [
     "Asking",
     "Bandit",
     "BarycentricSpanner",
+    "BestDifference",
+    "BestThenDifference",
+    "BestTwoTerms",
     "Callback",
     "Catalogue",
     "CoFineUCB",
     "Coat",
     "Comparison",
+    "ComparisonMixin",
     "ConCoFineUCB",
     "ConLinUCB",
     "ConLinUCBBS",
@@ -147,6 +159,8 @@ __all__ = [
     "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
+    "GraphConUCB",
+    "GraphMixin",
     "Greedy",
     "HArmCon",
     "HConLinUCB",
@@ -194,6 +208,7 @@ __all__ = [
     "OpenDecisions",
     "OptimalTerm",
     "Outcome",
+    "PairSelection",
     "Prepared",
     "Question",
     "Random",
@@ -203,6 +218,7 @@ __all__ = [
     "Recorded",
     "Refit",
     "RefitSchedule",
+    "RelativeConUCB",
     "Replay",
     "ReplayEvents",
     "Representation",

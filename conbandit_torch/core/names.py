@@ -56,6 +56,20 @@ _NAMES_OF = {
         "WhileUncertain",
     ),
     "conbandit_torch.conversation.spanner": ("BarycentricSpanner",),
+    "conbandit_torch.conversation.comparisons": (
+        "ComparisonMixin",
+        "RelativeConUCB",
+    ),
+    "conbandit_torch.conversation.graph": (
+        "GraphConUCB",
+        "GraphMixin",
+    ),
+    "conbandit_torch.conversation.pair_rules": (
+        "BestDifference",
+        "BestThenDifference",
+        "BestTwoTerms",
+        "PairSelection",
+    ),
     "conbandit_torch.conversation.term_rules": (
         "LargestConfidenceReduction",
         "MaxConfidenceRadius",
