@@ -215,7 +215,7 @@ MISTAKES = {
     ),
     "a choice that is none": (
         changed("environment.init_args.feedback", "x"),
-        "environment.init_args.feedback: expected one of 'linear', 'binary', got 'x'",
+        "environment.init_args.feedback: expected one of 'linear', 'binary', 'logistic', got 'x'",
     ),
     "null for a number": (
         changed("policies.Con.init_args.alpha", None),
