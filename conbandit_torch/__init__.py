@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.hlinucb import HLinUCB
     from conbandit_torch.bandits.linear import LinearBandit
     from conbandit_torch.bandits.linucb import LinUCB
+    from conbandit_torch.bandits.logistic import LogisticThompson, LogisticUCB
+    from conbandit_torch.bandits.neural import NeuralLinear, NeuralThompson
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
         ConLinUCBUCB,
         HConLinUCB,
     )
+    from conbandit_torch.conversation.conlogistic import ConLogisticThompson, ConLogisticUCB
+    from conbandit_torch.conversation.conneural import ConNeuralLinear
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
     from conbandit_torch.conversation.hconucb import HArmCon, HConUCB
@@ -71,6 +75,7 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
     from conbandit_torch.environments.base import Environment
+    from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
@@ -85,6 +90,8 @@ if TYPE_CHECKING:
     from conbandit_torch.models.hidden_terms import HiddenOnTerms
     from conbandit_torch.models.history import Observations, Refit
     from conbandit_torch.models.levels import Level
+    from conbandit_torch.models.links import Identity, Link, Logistic
+    from conbandit_torch.models.network import Layers, Network
     from conbandit_torch.models.refits import RefitSchedule
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
@@ -114,12 +121,16 @@ __all__ = [
     "ConLinUCBBS",
     "ConLinUCBMCR",
     "ConLinUCBUCB",
+    "ConLogisticThompson",
+    "ConLogisticUCB",
+    "ConNeuralLinear",
     "ConThompson",
     "ConUCB",
     "Confidence",
     "ConfigError",
     "Context",
     "ConversationMixin",
+    "Curved",
     "DataError",
     "Delay",
     "Environment",
@@ -140,10 +151,12 @@ __all__ = [
     "HVarRS",
     "Hidden",
     "HiddenOnTerms",
+    "Identity",
     "JobsFailedError",
     "KeyTermMixin",
     "LargestConfidenceReduction",
     "LastFM",
+    "Layers",
     "Lemma1",
     "Lemma3",
     "Level",
@@ -151,12 +164,19 @@ __all__ = [
     "LinUCB",
     "LinearBandit",
     "LinearSchedule",
+    "Link",
     "LogSchedule",
     "LoggedDecisions",
     "LoggedEvents",
+    "Logistic",
+    "LogisticThompson",
+    "LogisticUCB",
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "MovieLens",
+    "Network",
+    "NeuralLinear",
+    "NeuralThompson",
     "NoConversation",
     "Observations",
     "Observed",

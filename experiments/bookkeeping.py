@@ -25,6 +25,7 @@ from rich.console import Console
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.configuration.load import load
+from conbandit_torch.core.digests import data_digest
 from conbandit_torch.core.files import make_folder
 from conbandit_torch.core.seals import file_digest
 from conbandit_torch.running import runner
@@ -50,7 +51,9 @@ class Played:
     def __init__(self, experiment: Plan) -> None:
         self.seconds = 0.0
         # Of one world for all seeds: building and hashing worlds is no bookkeeping.
-        self._origin = origin_of(experiment, experiment.jobs()[0], build_environment(experiment, 0))
+        self._origin = origin_of(
+            experiment, experiment.jobs()[0], data_digest(build_environment(experiment, 0))
+        )
 
     def __call__(
         self, experiment: Plan, folder: Path, threads: int, job: Job, *_: Any, **__: Any

@@ -39,6 +39,7 @@ class Bandit(Rows, Pretrained, ABC):
 
     catalogue: Catalogue = submodule()
     users_are_independent = True  # what one user does never changes another's model
+    order_matters = False  # whether the order in which rewards come changes what is learned from them
     answer_level = 0  # the level that answers enter
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import EVERY_ROW, Index
+from conbandit_torch.core.checks import all_finite
 
 
 class Edges(NamedTuple):
@@ -72,8 +73,8 @@ class Catalogue(nn.Module):
             raise ValueError(f"arm_features must be [N, D], got shape {list(features.shape)}")
         if not features.is_floating_point():
             raise ValueError(f"arm_features must be floating point, got {features.dtype}")
-        bad = (~features.isfinite()).any(1).nonzero().flatten()
-        if len(bad):
+        if not all_finite(features):
+            bad = (~features.isfinite()).any(1).nonzero().flatten()
             raise ValueError(f"arm_features holds NaN or infinity, in rows {_some(bad)}")
         self.register_buffer("arm_features", features.contiguous(), persistent=False)
 
@@ -157,6 +158,16 @@ class Catalogue(nn.Module):
         }
         part.feature_names = tuple(self.feature_names[column] for column in columns.tolist())
         return part
+
+    def seen_as(self, arm_features: Tensor) -> Catalogue:
+        """These arms, key-terms and graph, with other features [N, D']."""
+        other = copy.copy(self)
+        other._buffers = {
+            **self._buffers,
+            "arm_features": arm_features,
+            "term_features": self.average(arm_features),
+        }
+        return other
 
     def extended(
         self,

@@ -155,6 +155,15 @@ def subsets(stream: Stream, users: Tensor, rounds: Tensor, count: int, populatio
     return torch.from_numpy(out)
 
 
+def subsets_of(stream: Stream, users: Tensor, rounds: Tensor, count: int, populations: Tensor) -> Tensor:
+    """[B, count] distinct members of 0 .. populations[b] - 1."""
+    out = torch.empty(len(users), count, dtype=torch.int64)
+    if out.numel():
+        arrays = _array(users), _array(rounds), _array(populations)
+        _run(drawing_loops.subsets_of, stream.key, *arrays, out.numpy())
+    return out
+
+
 def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: float) -> Tensor:
     """[B, A] `factor |theta^v|_{C_a^-1}` of candidates."""
     if not directions.shape[1]:
@@ -230,6 +239,7 @@ def _compile(dtype: torch.dtype) -> None:
     stream = Stream(0, "compile")
     normal(stream, ids, ids, 1)
     subsets(stream, ids, ids, 1, 2)
+    subsets_of(stream, ids, ids, 1, ids + 1)
     hidden_widths(state.inverse, arms, x, 1.0)
     hidden_step(state, state.moment, ids, x, y, 1.0)
     hidden_step(state, state.moment, ids, x, y, 1.0, (ids, y, ids))

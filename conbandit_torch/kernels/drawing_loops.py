@@ -104,3 +104,19 @@ def subsets(key, users, rounds, population, out):
             if not taken:
                 out[row, found] = drawn
                 found += 1
+
+
+@kernel
+def subsets_of(key, users, rounds, populations, out):
+    """`Stream.subsets_of`, number for number: Floyd's algorithm."""
+    count = out.shape[1]
+    for row in prange(len(users)):
+        state = _start(key, users[row], rounds[row])
+        for step in range(count):
+            last = populations[row] - count + step
+            bits = _mix(state + np.uint64(step + 1) * _GOLDEN) >> np.uint64(11)
+            drawn = np.int64(np.float64(bits) * 2.0**-53 * np.float64(last + 1))
+            taken = False
+            for j in range(step):
+                taken |= out[row, j] == drawn
+            out[row, step] = last if taken else drawn

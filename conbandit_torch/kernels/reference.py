@@ -213,6 +213,11 @@ def subsets(stream: Stream, users: Tensor, rounds: Tensor, count: int, populatio
     return stream.subsets(users, rounds, count, population).contiguous()
 
 
+def subsets_of(stream: Stream, users: Tensor, rounds: Tensor, count: int, populations: Tensor) -> Tensor:
+    """[B, count] distinct members of 0 .. populations[b] - 1: `Stream.subsets_of`."""
+    return stream.subsets_of(users, rounds, count, populations)
+
+
 def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: float) -> Tensor:
     """[B, A] `factor |theta^v|_{C_a^-1}` of candidates, from C^-1 [N, L, L] and theta^v [B, L]."""
     outer = (directions[:, :, None] * directions[:, None, :]).flatten(1)  # [B, L L]

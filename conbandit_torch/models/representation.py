@@ -31,6 +31,7 @@ class Representation(nn.Module, Remembers):
 
     learns = False  # whether feedback changes it; then users share it
     draws = True  # whether it depends on the seed
+    takes_links = False  # whether it learns by the loss of any link, not only by squared errors
     refit_every: RefitEvery | None = None  # rounds between two refits; None: never
     extra_size: int = 0  # numbers per candidate that `extra` works on
     dim: int  # length of the vectors that `encode` gives

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.progress import ProgressBar, ProgressLines, progress_bars
-from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy, takes_seed
+from conbandit_torch.configuration.build import build_callbacks, build_policy, takes_seed
 from conbandit_torch.configuration.loggers import build_logger
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
@@ -40,6 +40,7 @@ from conbandit_torch.running.result import Job, JobResult
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
 from conbandit_torch.running.summary import Sparingly, SummaryFile
 from conbandit_torch.running.workers import Backend, Crashed, results_of
+from conbandit_torch.running.worlds import Worlds, build_world
 
 _A_MINUTE = 60.0
 
@@ -78,14 +79,33 @@ def run(
         backend: where they run; all machines of a Ray cluster must see `folder`.
         processes: over which every job's users are split; all of them call this.
     """
-    sizes = check(experiment, processes)
+    worlds = Worlds(experiment, keep=processes.size == 1)
+    try:
+        return _run(experiment, folder, console, worlds, jobs, threads, backend, processes)
+    finally:
+        worlds.forget()
+
+
+def _run(
+    experiment: Plan,
+    folder: Path,
+    console: Console,
+    worlds: Worlds,
+    jobs: int,
+    threads: int | None,
+    backend: Backend,
+    processes: Processes,
+) -> list[JobResult]:
+    sizes = check(experiment, processes, worlds)
     held = read_held(folder)
-    refuse_what_differs(experiment, folder, held, repair=processes.is_first)
+    refuse_what_differs(experiment, folder, held, worlds, repair=processes.is_first)
     in_processes = jobs > 1 or backend != "local"
+    if in_processes:
+        worlds.forget()  # those processes have their own
     if threads is None:  # with several jobs always 1, so that results do not depend on their number
         threads = 1 if in_processes or processes.size > 1 else torch.get_num_threads()
     make_folder(folder)
-    call = partial(run_job, experiment, folder.resolve(), threads)
+    call = partial(run_job, experiment, folder.resolve(), threads, worlds=worlds)
     if not processes.is_first:
         return _help(call, processes)
     with _alone_in(folder):
@@ -135,7 +155,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
         raise ConfigError(f"--out {folder}: {error}; wait for it, or name another folder") from None
 
 
-def check(experiment: Plan, processes: Processes = ALONE) -> dict[str, int]:
+def check(experiment: Plan, processes: Processes = ALONE, worlds: Worlds | None = None) -> dict[str, int]:
     """Try everything once before anything runs: a bad last policy must not cost hours of good ones.
 
     Returns how many bytes each policy takes when it is kept, but for what it logs while it learns.
@@ -149,7 +169,8 @@ def check(experiment: Plan, processes: Processes = ALONE) -> dict[str, int]:
             pass
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: {error}") from None
-    environment = build_environment(experiment, experiment.seeds[0])
+    first = experiment.seeds[0]
+    environment = (build_world(experiment, first) if worlds is None else worlds.of(first)).environment
     if environment.length is not None and experiment.rounds > environment.length:
         raise ConfigError(
             f"{experiment.source}: rounds: {experiment.rounds}, but the environment holds only "
@@ -159,11 +180,10 @@ def check(experiment: Plan, processes: Processes = ALONE) -> dict[str, int]:
         environment.split(processes)
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: environment: {error}") from None
-    seed = experiment.seeds[0]
     # One at a time: each may need most of the memory.
     draw, sizes = False, {}
     for name in experiment.policies:
-        policy = build_policy(experiment, name, environment, seed)
+        policy = build_policy(experiment, name, environment, first)
         draw |= policy.draws
         sizes[name] = kept_bytes(policy, experiment.precision)
     if len(experiment.seeds) > 1 and not takes_seed(experiment) and not draw:
@@ -175,7 +195,7 @@ def check(experiment: Plan, processes: Processes = ALONE) -> dict[str, int]:
     build_callbacks(experiment)
     with TemporaryDirectory() as nowhere:
         for name in experiment.loggers:
-            build_logger(experiment, name, Path(nowhere), (next(iter(experiment.policies)), seed))
+            build_logger(experiment, name, Path(nowhere), (next(iter(experiment.policies)), first))
     return sizes
 
 

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -248,6 +249,9 @@ def test_random_numbers_are_those_of_the_stream(seed, count, factor, number):
     ours, theirs = (k.subsets(stream, users, rounds, count, population) for k in (compiled, reference))
     assert torch.equal(ours, theirs)
     assert compiled.draws_subsets(count, population)
+    populations = count + users % (factor * count)  # of which every row has its own
+    ours, theirs = (k.subsets_of(stream, users, rounds, count, populations) for k in (compiled, reference))
+    assert torch.equal(ours, theirs)
     ours, theirs = (k.normal(stream, users, rounds, min(count, 50)) for k in (compiled, reference))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=4e-15)  # up to 6 in size
 
@@ -287,10 +291,11 @@ def test_a_hidden_matrix_that_is_not_positive_definite_is_an_error_that_names_th
     policy = HLinUCB(world.catalogue, 2, hidden_dim=3)
     policy.representation.model.gram[5] = -1
     arms = Arms(torch.tensor([5, 1]))
+    terms = Terms(world.catalogue.terms_of(torch.tensor([5])).target[:1].expand(2))
     theta = torch.ones(2, policy.representation.dim)
-    for kernels in ("torch", "compiled"):
+    for kernels, about in product(("torch", "compiled"), (arms, terms)):
         with using(kernels), pytest.raises(NumericsError, match="hidden features of arm 5"):
-            policy.representation.learn(arms, theta, torch.ones(2))
+            policy.representation.learn(about, theta, torch.ones(2))
 
 
 def test_results_depend_neither_on_threads_nor_on_the_batch():
