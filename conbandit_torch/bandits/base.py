@@ -9,6 +9,7 @@ from torch import Tensor
 
 from conbandit_torch.bandits.pretrained import Pretrained
 from conbandit_torch.core.arguments import name_misspelt_arguments
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows, highest
@@ -36,6 +37,7 @@ class Bandit(Rows, Pretrained, ABC):
         seed: seed of the policy's own random draws, if it makes any.
     """
 
+    catalogue: Catalogue = submodule()
     users_are_independent = True  # what one user does never changes another's model
     order_matters = False  # whether the order in which rewards come changes what is learned from them
     answer_level = 0  # the level that answers enter

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import EVERY_ROW, Index
 from conbandit_torch.core.checks import all_finite
 
@@ -48,8 +49,8 @@ class Catalogue(nn.Module):
         feature_names: D names, for people, and to hide features by.
     """
 
-    arm_features: Tensor  # [N, D]
-    term_features: Tensor  # [K, D]
+    arm_features: Tensor = buffer()  # [N, D]
+    term_features: Tensor = buffer()  # [K, D]
     _arm_offsets: Tensor  # [N + 1]
     _arm_terms: Tensor  # [E]
     _arm_weights: Tensor  # [E]

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.parts import Remembers, short_repr
@@ -27,7 +28,7 @@ class Environment(nn.Module, Remembers, ABC):
         hidden_features: features that policies do not see; None: they see all.
     """
 
-    catalogue: Catalogue
+    catalogue: Catalogue = submodule()
     num_users: int
     length: int | None = None
     processes: Processes = ALONE

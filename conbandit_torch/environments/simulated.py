@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from conbandit_torch.core.attributes import buffer, submodule
 from conbandit_torch.core.blocks import add_at, as_table
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_positions
@@ -53,10 +54,11 @@ class Simulated(Environment):
         hidden: how many features policies do not see.
     """
 
-    theta: Tensor  # [U, D]
-    rounds: Tensor  # [U] rounds that each user has finished
-    answered: Tensor  # [U] questions that each user was asked
-    _everyone: Tensor  # [U] all ids
+    theta: Tensor = buffer()  # [U, D]
+    rounds: Tensor = buffer()  # [U] rounds that each user has finished
+    answered: Tensor = buffer()  # [U] questions that each user was asked
+    _everyone: Tensor = buffer()  # [U] all ids
+    _world: Catalogue = submodule()  # with the features that policies do not see
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.blocks import EVERY_ROW, Index, as_table, look_up
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
@@ -34,7 +35,7 @@ class Representation(nn.Module, Remembers):
     refit_every: RefitEvery | None = None  # rounds between two refits; None: never
     extra_size: int = 0  # numbers per candidate that `extra` works on
     dim: int  # length of the vectors that `encode` gives
-    catalogue: Catalogue
+    catalogue: Catalogue = submodule()
     processes: Processes = ALONE
     _table: Tensor | None = None  # [N, dim] all arms, encoded; None: not known, or not any more
     _terms: Tensor | None = None  # [K, dim] all key-terms, likewise
