@@ -141,8 +141,8 @@ class Catalogue(nn.Module):
     def seen_as(self, arm_features: Tensor) -> Catalogue:
         """These arms, key-terms and graph, with other features [N, D']."""
         other = copy.copy(self)
-        own = {"arm_features": arm_features, "term_features": self.average(arm_features)}
-        other._buffers = self._buffers | own
+        terms = self.average(arm_features)
+        other._buffers = {**self._buffers, "arm_features": arm_features, "term_features": terms}
         return other
 
     def extended(

@@ -84,7 +84,8 @@ class Identity(Link):
 
     def means(self, about: About, source: Features, catalogue: Catalogue, theta: Tensor) -> Tensor:
         """[Q] `x~^T theta`."""
-        return vecdot(about.features(source), theta)
+        means: Tensor = vecdot(about.features(source), theta)
+        return means
 
 
 @dataclass(frozen=True)
