@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from conbandit_torch.core.catalogue import Catalogue
     from conbandit_torch.core.context import Context
     from conbandit_torch.core.decisions import OpenDecisions
-    from conbandit_torch.core.errors import DataError
+    from conbandit_torch.core.errors import ConfigError, DataError
     from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
@@ -96,6 +96,10 @@ if TYPE_CHECKING:
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
     from conbandit_torch.results.off_policy import LoggedDecisions, off_policy
+    from conbandit_torch.results.read import read_results
+    from conbandit_torch.results.results import Results
+    from conbandit_torch.running.experiment import Experiment, JobsFailedError
+    from conbandit_torch.running.kept import load_policy
 
 __version__ = VERSION
 
@@ -123,6 +127,7 @@ __all__ = [
     "ConThompson",
     "ConUCB",
     "Confidence",
+    "ConfigError",
     "Context",
     "ConversationMixin",
     "Curved",
@@ -130,6 +135,7 @@ __all__ = [
     "Delay",
     "Environment",
     "EpsilonGreedy",
+    "Experiment",
     "Feedback",
     "FixedDelay",
     "GeneratedEvents",
@@ -146,6 +152,7 @@ __all__ = [
     "Hidden",
     "HiddenOnTerms",
     "Identity",
+    "JobsFailedError",
     "KeyTermMixin",
     "LargestConfidenceReduction",
     "LastFM",
@@ -189,6 +196,7 @@ __all__ = [
     "Replay",
     "ReplayEvents",
     "Representation",
+    "Results",
     "RidgeRegression",
     "Round",
     "Schedule",
@@ -205,9 +213,11 @@ __all__ = [
     "WhileUncertain",
     "Yelp",
     "__version__",
+    "load_policy",
     "off_policy",
     "play_round",
     "prepare",
+    "read_results",
     "regret_bound",
 ]
 

@@ -12,6 +12,7 @@ from torch.linalg import vecdot
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.core.algebra import dot
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.blocks import EVERY_ROW, Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
@@ -62,7 +63,8 @@ class LinearBandit(Bandit):
     """
 
     optimistic = True  # whether widths are added; not, where `preference` explores
-    representation: Representation
+    representation: Representation = submodule()
+    arm_model: RidgeRegression = submodule()
     log: History | None  # of rewards, and
     answers: History  # of answers, if there are refits
     updates: Tensor  # [] rounds learned from, if there is a log to refit from
@@ -171,8 +173,7 @@ class LinearBandit(Bandit):
         """The users' regressions with the arms shown, then the representation."""
         if self.log is not None and context.has_own_features:
             raise ValueError("a refit needs the catalogue's features: leave refit_every out, or arm_features")
-        shown = context.pick(arm)
-        x = self.representation.of(shown).squeeze(1)  # [B, D], as theta learns from it
+        x = self.shown(context, arm)  # as theta learns from it
         if self.link.is_linear:
             self.arm_model.update(self.models_of(context.who), x, reward)
         else:
@@ -180,12 +181,17 @@ class LinearBandit(Bandit):
             self._step(self.arm_model, context, *self.link.single(x, self.theta(context.who), reward))
         if self.log is None and not self.representation.steps_online:
             return
-        about = Arms(shown.arms.squeeze(1))
+        about = Arms(context.arms.gather(1, arm[:, None]).squeeze(1))
         if self.log is not None:
             self.log.append(context.rows, about, reward)
         if self.representation.steps_online:
             theta = self.theta(context.who)
             self.representation.learn(about, theta, reward - vecdot(x, theta))
+
+    def shown(self, context: Context, arm: Tensor) -> Tensor:
+        """[B, D] what the model sees of the arms at positions `arm` [B]."""
+        table, arms = self.representation.candidates(context)
+        return kernels_for(table).picked(table, arms, arm)
 
     def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn that each row of the context answered `value` [B] when asked `about` something."""

@@ -35,6 +35,19 @@ def expect_rows(name: str, tensor: Tensor, rows: int) -> None:
         raise ValueError(f"{name} must be [{rows}], one value per row, got shape {list(tensor.shape)}")
 
 
+def expect_positions(arm: Tensor, rows: int, pool: int) -> None:
+    """Refuse arms that are not given by their position among the row's candidates, one per row."""
+    expect_rows("arm", arm, rows)
+    if arm.device.type != "cpu" or not rows:  # on a GPU looking would wait for the device
+        return
+    least, most = map(int, arm.aminmax())
+    if least < 0 or most >= pool:
+        raise ValueError(
+            f"arm must hold positions among the {pool} candidates, from 0 to {pool - 1}, got "
+            f"{least if least < 0 else most}; a position in the row, not an arm's id"
+        )
+
+
 def expect_tensor(
     source: str, given: Tensor, shape: tuple[int, ...], dtype: torch.dtype | None = None, hint: str = ""
 ) -> Tensor:

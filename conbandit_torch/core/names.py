@@ -69,7 +69,10 @@ _NAMES_OF = {
     "conbandit_torch.core.catalogue": ("Catalogue",),
     "conbandit_torch.core.context": ("Context",),
     "conbandit_torch.core.decisions": ("OpenDecisions",),
-    "conbandit_torch.core.errors": ("DataError",),
+    "conbandit_torch.core.errors": (
+        "ConfigError",
+        "DataError",
+    ),
     "conbandit_torch.core.questions": (
         "Answer",
         "Arms",
@@ -136,6 +139,13 @@ _NAMES_OF = {
         "LoggedDecisions",
         "off_policy",
     ),
+    "conbandit_torch.results.read": ("read_results",),
+    "conbandit_torch.results.results": ("Results",),
+    "conbandit_torch.running.experiment": (
+        "Experiment",
+        "JobsFailedError",
+    ),
+    "conbandit_torch.running.kept": ("load_policy",),
 }
 PUBLIC = {name: module for module, names in _NAMES_OF.items() for name in names}
 """The module of every public name."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
@@ -37,7 +38,7 @@ class Drawn(Simulated):
         seed: seed of visitors, pools, noise and delays.
     """
 
-    step: Tensor  # [] rounds of the environment
+    step: Tensor = buffer()  # [] rounds of the environment
 
     def __init__(
         self,
@@ -150,4 +151,4 @@ class Drawn(Simulated):
     def _draw_noise(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
         if self.feedback != "linear":
             return stream.uniform(users, rounds, 1).squeeze(1)
-        return self.noise * stream.normal(users, rounds, 1).squeeze(1)
+        return (self.noise * stream.normal(users, rounds, 1).squeeze(1)).to(self.theta)

@@ -9,9 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from conbandit_torch.core.attributes import buffer, submodule
 from conbandit_torch.core.blocks import add_at, as_table
 from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.core.checks import expect_rows
+from conbandit_torch.core.checks import expect_positions
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Arms, Question
@@ -53,10 +54,11 @@ class Simulated(Environment):
         hidden: how many features policies do not see.
     """
 
-    theta: Tensor  # [U, D]
-    rounds: Tensor  # [U] rounds that each user has finished
-    answered: Tensor  # [U] questions that each user was asked
-    _everyone: Tensor  # [U] all ids
+    theta: Tensor = buffer()  # [U, D]
+    rounds: Tensor = buffer()  # [U] rounds that each user has finished
+    answered: Tensor = buffer()  # [U] questions that each user was asked
+    _everyone: Tensor = buffer()  # [U] all ids
+    _world: Catalogue = submodule()  # with the features that policies do not see
 
     def __init__(
         self,
@@ -160,7 +162,7 @@ class Simulated(Environment):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
-        expect_rows("arm", arm, len(context))
+        expect_positions(arm, len(context), context.arms.shape[1])
         mean, regret = self._mean_and_regret(context, arm)
         reward = self._respond(mean, self.arm_noise(context.users, self.clock(context)))
         add_at(self.rounds, context.who, 1)

@@ -24,6 +24,7 @@ TORCH = "torch"
 _log = logging.getLogger(__name__)
 _asked: ContextVar[Kernels] = ContextVar("kernels", default="auto")
 _forked_too_late = False  # whether this process has inherited threads that are not here
+_problem = ""  # why there are no compiled kernels
 
 
 def kernels_for(tensor: Tensor) -> KernelModule:
@@ -56,7 +57,7 @@ def using(kernels: Kernels, *, single_torch_thread: bool = False) -> Iterator[No
         ValueError: compiled kernels are asked for, and there are none.
     """
     if kernels == "compiled" and _compiled() is None:
-        raise ValueError("kernels: compiled needs numba, which is not installed: pip install numba")
+        raise ValueError(f"kernels: compiled cannot run: {_problem}")
     token = _asked.set(kernels)
     compiled = kernels != "torch" and _compiled() is not None
     try:
@@ -74,21 +75,30 @@ def warm(tensor: Tensor) -> None:
 @cache
 def _compiled() -> KernelModule | None:
     if _forked_too_late:
-        _log.warning("a process forked after compiled kernels had run: here everything runs on torch alone")
-        return None
+        return _without("this process was forked after compiled kernels had run")
     if find_spec("numba") is None:
-        _log.warning("numba is not installed: everything runs on torch alone, several times slower")
-        return None
+        return _without("numba is not installed (pip install numba)")
     # Threads of OpenMP spin while they wait for the next kernel, for milliseconds, which starves everybody
     # on a busy machine, and sleep at once if told to be passive, which costs on an idle one. So: spin for
     # the time between two kernels of a round, then sleep. OpenMP reads this once, when it is loaded.
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "20000")
-    from conbandit_torch.kernels import compiled  # numba takes a while to import
-
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+    try:
+        from conbandit_torch.kernels import compiled  # numba takes a while to import
+    except Exception as error:  # numba of another NumPy, of another processor, or half installed
+        return _without(f"numba cannot be imported ({type(error).__name__}: {error})")
+    for kept in compiled.KEPT:
+        kept.mend()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
     return compiled
+
+
+def _without(problem: str) -> KernelModule | None:
+    global _problem
+    _problem = problem
+    _log.warning("%s: everything runs on torch alone, several times slower", problem)
+    return None
 
 
 def _after_fork() -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up
 from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.kernels import kernels_for
@@ -61,6 +62,7 @@ class HiddenOnTerms(Representation):
     table: Tensor  # [N, D + L] phi of all arms
     units: Tensor  # [K + N, L] g, and below it u
     spread: Tensor  # [N, L, L] S_a
+    squared_error: Tensor  # [] mean of the log's, after the last refit; recorded until the next
 
     def __init__(
         self,
@@ -88,7 +90,6 @@ class HiddenOnTerms(Representation):
         self.init_scale, self.sweeps, self.steps = init_scale, sweeps, steps
         self.refit_every = refit_schedule(refit_every)
         self.refit_seconds = 0.0  # of the last refit
-        self._error: Tensor | float = 0.0  # of the log after the last refit, mean square
 
     def build(self, seed: int) -> None:
         """The initial g of every key-term; no residuals."""
@@ -97,10 +98,14 @@ class HiddenOnTerms(Representation):
                 "HiddenOnTerms learns features of key-terms, but the catalogue has none; Hidden learns them "
                 "of arms"
             )
+        terms, arms = self.catalogue.num_terms, self.catalogue.num_arms
+        what = f"HiddenOnTerms of {terms:,} key-terms and {arms:,} arms with {self.size:,} hidden features"
+        expect_memory(what, 8 * (2 * (terms + arms) + arms) * self.size**2)  # C, C^-1 and S, in float64
         self.dim = self.catalogue.dim + self.size
         self._start = Stream(seed, "hidden features of key-terms")
         self.register_buffer("units", self._fresh())
         self.register_buffer("spread", self._spread(self._penalty()[:, None, None] * self._eye()))
+        self.register_buffer("squared_error", self.units.new_zeros(()))
         self.register_buffer("table", self._encode_all(), persistent=False)
 
     @property
@@ -135,7 +140,7 @@ class HiddenOnTerms(Representation):
         design = self._design(summary.weights())  # [Q, K + N]
         for _ in range(self.sweeps):
             sums = summary.sums(self.size)
-            self._error = self._solve(design, sums)
+            self.squared_error.copy_(self._solve(design, sums))
             self._renew()
             refit.rebuild()
         self.refit_seconds = time.perf_counter() - start
@@ -161,7 +166,7 @@ class HiddenOnTerms(Representation):
             "hidden/features": self.hidden,
             "hidden/term_length": self.units[:terms].norm(dim=1).mean(),
             "hidden/residual_length": self.units[terms:].norm(dim=1).mean(),
-            "hidden/squared_error": torch.as_tensor(self._error),
+            "hidden/squared_error": self.squared_error.clone(),
             "hidden/refit_seconds": torch.tensor(self.refit_seconds),
         }
 

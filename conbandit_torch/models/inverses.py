@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.algebra import dot, largest_eigenvalue
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import Index, rows_per_block
 from conbandit_torch.core.rows import Rows
 
@@ -29,14 +30,14 @@ class Inverses(Rows):
     refresh_every: int
     one: str  # what one of the models belongs to, for errors
     ridge_name: str  # what the user calls the ridge, for errors
-    gram: Tensor  # [U, D, D] M
-    inverse: Tensor  # [U, D, D] M^-1
-    moment: Tensor  # [U, D] b
-    solution: Tensor  # [U, D] M^-1 b
-    root: Tensor | None  # [U, D, D] W with W W^T = M^-1, if asked for
-    log_det: Tensor  # [U] log(det M / det(ridge I))
-    count: Tensor  # [U] observations so far
-    top: Tensor  # [U] at least the largest eigenvalue of M^-1; not saved, for it follows from M^-1
+    gram: Tensor = buffer()  # [U, D, D] M
+    inverse: Tensor = buffer()  # [U, D, D] M^-1
+    moment: Tensor = buffer()  # [U, D] b
+    solution: Tensor = buffer()  # [U, D] M^-1 b
+    root: Tensor | None = buffer()  # [U, D, D] W with W W^T = M^-1, if asked for
+    log_det: Tensor = buffer()  # [U] log(det M / det(ridge I))
+    count: Tensor = buffer()  # [U] observations so far
+    top: Tensor = buffer()  # [U] at least the largest eigenvalue of M^-1; not saved, for it follows from M^-1
 
     def reset_rows(self, rows: Index) -> None:
         """Forget everything that the models have seen."""
@@ -119,6 +120,18 @@ class Inverses(Rows):
                 f"{float(gain[row]):.3g}: numbers are too large for {gain.dtype}, or M is not positive "
                 "definite any more; scale the features, raise the ridge, or use precision 64-true"
             )
+
+    def _expect_models(self, who: Index) -> None:
+        """Refuse models that are not there: torch would take -1 for the last, compiled loops any memory."""
+        if isinstance(who, slice):
+            least, most = who.start or 0, (who.stop or 1) - 1
+        elif who.device.type != "cpu" or not len(who):  # on a GPU looking would wait for the device
+            return
+        else:
+            least, most = map(int, who.aminmax())
+        if least < 0 or most >= self.num_rows:
+            wrong = least if least < 0 else most
+            raise ValueError(f"ids must be models from 0 to {self.num_rows - 1}, got {wrong}")
 
     def _ids(self, who: Index) -> Tensor:
         """[B] the models' ids."""

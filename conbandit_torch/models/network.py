@@ -142,6 +142,7 @@ class Network(Representation):
         return torch.cat((x, made), dim=1) if self.keep_features else made
 
     def _outputs(self, x: Tensor) -> Tensor:
+        assert self.network is not None  # `build` has made one, for the type checker
         made: Tensor = self.network(x)
         return made
 
@@ -162,6 +163,7 @@ class Network(Representation):
     def _train(self, refit: Refit) -> None:
         """Steps of Adam on mini-batches of the log."""
         heads = [_Heads(seen) for seen in refit.observations]
+        assert self.network is not None  # `build` has made one, for the type checker
         weights = [p for p in self.network.parameters() if p.requires_grad]
         sizes = [len(seen.users) for seen in refit.observations]
         total = sum(sizes)

@@ -57,7 +57,8 @@ class LoggedDecisions:
                 raise ValueError(
                     f"{name} must be [n] like reward {np.shape(self.reward)}, got {np.shape(values)}"
                 )
-            if values is not None and name != "user" and not np.isfinite(values).all():
+            numbers = name != "user" or np.issubdtype(np.asarray(values).dtype, np.floating)
+            if values is not None and numbers and not np.isfinite(values).all():
                 raise ValueError(f"{name} holds NaN or infinity")
         if not np.isfinite(self.reward).all():
             raise ValueError("reward holds NaN or infinity")

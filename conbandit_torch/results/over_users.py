@@ -18,7 +18,7 @@ class Estimate:
     Attributes:
         name: of the estimator.
         value: the estimate.
-        error: its standard error, over users; NaN where there are fewer than two.
+        error: its standard error, over users; NaN where nothing is known of the spread (see `Ratio`).
         half: half-width of its 95 % t interval.
     """
 
@@ -68,9 +68,13 @@ class Ratio:
 
     @property
     def error(self) -> float:
-        """Standard error: of n users, n / (n - 1) sum_u e_u^2 is the variance; NaN of fewer than two."""
+        """Standard error: of n users, n / (n - 1) sum_u e_u^2 is the variance.
+
+        NaN of fewer than two users, and where none moves the value: without a click, or with one user alone
+        whose events count, nothing is known of the spread.
+        """
         users = self.influence.shape[-1]
-        if users < 2:
+        if users < 2 or np.abs(self.influence).max() <= 1e-12 * abs(self.value):
             return float("nan")
         return float(np.sqrt(users / (users - 1) * np.square(self.influence).sum()))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conbandit_torch.core.version import VERSION
+
+THEN = ", then "  # between what a run began with and what it went on with
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +27,9 @@ class Origin:
     """What a result, or a checkpoint, came from.
 
     Attributes:
-        version: the package's version.
-        kernels: which functions did the work of a round, such as "torch" or "numba 0.60"; empty: unknown.
+        version: the package's version; of a run that went on under another one, "0.1, then 0.2".
+        kernels: which functions did the work of a round, such as "torch" or "numba 0.60", or "torch, then
+            numba 0.60"; empty: unknown.
         data: digest of the environment's catalogue, truth and data, for the job's seed; empty: unknown.
         config: digest of all that the job's numbers depend on, its policy and seed included; empty: unknown.
         shared: digest of what all policies and seeds of an experiment share; empty: unknown.
@@ -37,6 +40,16 @@ class Origin:
     data: str = ""
     config: str = ""
     shared: str = ""
+
+    @property
+    def last_kernels(self) -> str:
+        """Those that ran last."""
+        return self.kernels.rpartition(THEN)[2]
+
+    def after(self, before: Origin) -> Origin:
+        """Of a run that had begun there and went on here: the versions and the kernels of both."""
+        version, kernels = _then(before.version, self.version), _then(before.kernels, self.kernels)
+        return replace(self, version=version, kernels=kernels)
 
     def refuse_other_data(self, now: Origin, where: Path) -> None:
         """Refuse to go on with other data than these."""
@@ -57,9 +70,15 @@ class Origin:
 
     def warn_of_other_kernels(self, now: Origin, where: Path) -> None:
         """Say what may differ if other kernels go on from here."""
-        if self.kernels and self.kernels != now.kernels:
+        if self.kernels and self.last_kernels != now.kernels:
             _log.warning(
                 "%s: was made with the kernels %s, and these are %s: numbers may differ in the last digits, "
                 "and decisions with them, from those of one kind alone",
                 *(where, self.kernels, now.kernels),
             )
+
+
+def _then(before: str, now: str) -> str:
+    if not before or before.rpartition(THEN)[2] == now:
+        return before or now
+    return f"{before}{THEN}{now}"

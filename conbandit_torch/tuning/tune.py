@@ -6,6 +6,7 @@ commands, on several machines that share the folder, work on it at the same time
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from functools import partial
@@ -16,18 +17,22 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from rich.console import Console
 
+from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.configuration.load import resolve
+from conbandit_torch.core.digests import data_digest
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import write_atomically
+from conbandit_torch.core.seals import sealed_text, text_digest
 from conbandit_torch.running.folder import TUNED
 from conbandit_torch.running.job import build
+from conbandit_torch.running.origin import package_version
 from conbandit_torch.running.runner import check
 from conbandit_torch.running.signals import let_in
 from conbandit_torch.running.workers import Backend, Crashed, results_of
 from conbandit_torch.tuning.score import describe, loss, score
 from conbandit_torch.tuning.search_space import Parameters, Tuning, distribution, points
 
-_FORMAT = 3  # of what a trial keeps: to be raised when that changes
+_FORMAT = 4  # of what a trial keeps: to be raised when that changes
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -63,12 +68,14 @@ def tune(
     from optuna.trial import TrialState
 
     study = open_study(tuning, folder)
+    _refuse_other_data(study, tuning, folder)
     evaluate = partial(_evaluate, tuning, threads)
     asked: dict[int, Trial] = {}
     for (number, _), found in results_of(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
         problem = found.reason if isinstance(found, Crashed) else ""
         problem = found if isinstance(found, str) else problem
         if isinstance(found, dict):
+            found["checksum"] = _checksum(asked[number].params, found)
             for key, value in found.items():
                 asked[number].set_user_attr(key, value)
             study.tell(number, loss(found))
@@ -112,7 +119,34 @@ def open_study(tuning: Tuning, folder: Path) -> Study:
             f"--out {folder}: {tuning.policy} was tuned there with another config or search space, or by an "
             "earlier version; name another folder"
         )
+    for trial in finished(study):
+        kept = {name: trial.user_attrs.get(name) for name in ("objective", "values")}
+        if trial.user_attrs.get("checksum") != _checksum(trial.params, kept) or trial.value != loss(kept):
+            raise ConfigError(
+                f"{path}: damaged, trial {trial.number} is not what was written (its checksum is another); "
+                f"remove it to tune {tuning.policy} anew, or name another folder"
+            )
     return study
+
+
+def _checksum(parameters: Parameters, kept: dict[str, Any]) -> str:
+    """Of a finished trial: where it was, and what came out."""
+    numbers = {name: float(value) if isinstance(value, int) else value for name, value in parameters.items()}
+    return text_digest(json.dumps([numbers, kept["objective"], kept["values"]], sort_keys=True))
+
+
+def _refuse_other_data(study: Study, tuning: Tuning, folder: Path) -> None:
+    """Trials on other data cannot be compared."""
+    experiment = resolve(tuning.trial({}), tuning.source)
+    data = data_digest(build_environment(experiment, tuning.seeds[0]))
+    held = study.user_attrs.get("data")
+    if held is None:
+        study.set_user_attr("data", data)
+    elif held != data:
+        raise ConfigError(
+            f"--out {folder}: {tuning.policy} was tuned there on other data (sha256 {held[:12]} there, "
+            f"{data[:12]} now): what the environment reads or draws has changed since; name another folder"
+        )
 
 
 def finished(study: Study) -> list[FrozenTrial]:
@@ -140,7 +174,8 @@ def write_tuned(tunings: list[Tuning], config: dict[str, Any], folder: Path) -> 
             lines.append(f"#   {tuning.policy}: {best} {how}")
     path = folder / TUNED
     header = "\n".join(lines)
-    write_atomically(path, f"{header}\n{yaml.safe_dump(config, sort_keys=False)}")
+    text = f"{header}\n{yaml.safe_dump(config, sort_keys=False)}"
+    write_atomically(path, sealed_text(text, package_version()))
     return path
 
 

@@ -9,6 +9,9 @@ import torch
 
 from conbandit_torch import Arms, Comparison, Context, Question, Recorded, Simulation, Synthetic, Terms
 from conbandit_torch.bandits.uniform import Random
+from conbandit_torch.core import blocks
+from conbandit_torch.core.digests import data_digest
+from conbandit_torch.kernels import using
 from tests.conftest import ALGEBRA, EXACT, GOLDEN, small_world
 
 
@@ -31,6 +34,14 @@ def test_synthetic_data_is_drawn_as_in_the_paper():
     residuals = [catalogue.arm_features[single[term == k]] for k in term.unique() if (term == k).sum() > 1]
     variance = torch.cat([(r - r.mean(0)) * (len(r) / (len(r) - 1)) ** 0.5 for r in residuals]).var()
     assert float(variance) == pytest.approx(0.01, rel=0.12)
+
+
+@pytest.mark.parametrize("changes", [{}, {"normalise": True, "max_terms": 7}, {"max_terms": 1, "hidden": 2}])
+def test_a_world_drawn_in_small_blocks_is_the_same(changes, monkeypatch):
+    sizes = {"users": 3, "arms": 61, "terms": 9, "dim": 7, "pool": 5, "seed": 4}
+    whole = data_digest(Synthetic(**sizes | changes))
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 800)
+    assert data_digest(Synthetic(**sizes | changes)) == whole
 
 
 def test_pools_are_distinct_arms_and_change_from_round_to_round(world):
@@ -350,3 +361,16 @@ def test_a_question_that_cannot_be_asked_is_refused_and_counts_nothing(world):
         with pytest.raises(ValueError, match=message):
             world.answer(context, question)
     assert not world.answered.any()
+
+
+@pytest.mark.parametrize("kernels", ["torch", "auto"])
+@pytest.mark.parametrize("wrong", [-1, 99])
+def test_an_arm_that_is_no_position_is_refused_and_nothing_is_played(kernels, wrong):
+    """A policy that gives arms' ids would be rewarded, by compiled loops, for whatever lies in that memory."""
+    world = small_world()
+    context = world.observe()
+    arm = torch.zeros(len(context), dtype=torch.int64)
+    arm[2] = wrong
+    with using(kernels), pytest.raises(ValueError, match=f"positions among the .* got {wrong}; a position"):
+        world.pull(context, arm)
+    assert not world.rounds.any()

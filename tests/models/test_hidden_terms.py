@@ -157,6 +157,18 @@ def test_a_catalogue_that_grows_keeps_what_was_learned():
     torch.testing.assert_close(new.spread[:25], old.spread, **EXACT)
 
 
+def test_a_policy_that_was_saved_between_refits_shows_the_same_diagnostics():
+    world = hidden_world()
+    policy, restored = (LinUCB(world.catalogue, world.num_users, representation=on_terms()) for _ in range(2))
+    play(policy, world, 5)  # refit after round 4
+    restored.load_state_dict(policy.state_dict())
+    context = world.observe()
+    ours, theirs = (one.diagnostics(context) for one in (restored, policy))
+    assert float(theirs["hidden/squared_error"]) > 0
+    for name in theirs.keys() - {"hidden/refit_seconds"}:
+        torch.testing.assert_close(ours[name], theirs[name], **EXACT)
+
+
 def test_refits_are_frequent_at_first_and_rare_later():
     schedule = RefitSchedule(every=2, growth=0.1)
     due = [t for t in range(1, 1001) if schedule.due(t)]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from conbandit_torch import RidgeRegression
+from conbandit_torch import ConUCB, RidgeRegression
 from conbandit_torch.core.algebra import weighted_norm
 from conbandit_torch.models.inverses import NumericsError
-from tests.conftest import ALGEBRA, EXACT
+from tests.conftest import ALGEBRA, EXACT, small_world
 
 U, D = 5, 4
 
@@ -505,13 +505,32 @@ def test_pooled_models_are_those_that_saw_everything():
         torch.testing.assert_close(mine.state_dict()[name], value, **ALGEBRA)
 
 
-def test_an_id_below_0_is_refused_and_teaches_nobody():
-    model = RidgeRegression(3, 2)
+@pytest.mark.parametrize("wrong", [-1, 3, 1000])
+def test_an_id_of_no_model_is_refused_and_teaches_nobody(wrong):
+    """Compiled loops would read and write whatever memory lies there."""
+    model = RidgeRegression(3, 2, root=True)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    with pytest.raises(ValueError, match="ids must be models from 0 to 2, got -1"):
-        model.update(torch.tensor([0, -1]), torch.ones(2, 2), torch.ones(2))
+    ids, ones = torch.tensor([0, wrong]), torch.ones(2, 2)
+    for call in (
+        lambda: model.update(ids, ones, torch.ones(2)),
+        lambda: model.coefficients(ids, ones),
+        lambda: model.coefficients(ids),
+        lambda: model.deviation(ids, ones),
+    ):
+        with pytest.raises(ValueError, match=f"ids must be models from 0 to 2, got {wrong}"):
+            call()
+    with pytest.raises(ValueError, match="ids must be models from 0 to 2, got 3"):
+        model.coefficients(slice(0, 4), torch.ones(4, 2))
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]), name
+
+
+def test_a_policy_for_fewer_users_than_the_world_has_decides_nothing():
+    world = small_world()
+    policy = ConUCB(world.catalogue, world.num_users - 1)
+    for call in (policy.choose, policy.predict):
+        with pytest.raises(ValueError, match="ids must be models from 0 to"):
+            call(world.observe())
 
 
 def test_a_refused_repeat_leaves_nothing_learned():

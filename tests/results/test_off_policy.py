@@ -78,6 +78,17 @@ def test_self_normalised_of_a_policy_that_does_not_draw_is_replay_on_a_uniform_l
     assert found.value == pytest.approx(log.reward[agrees].mean(), rel=1e-12)
 
 
+def test_what_does_not_differ_between_users_has_no_interval():
+    """Without a click, or with one user alone whose events count, an interval of length 0 would be a claim."""
+    user, half = np.repeat(np.arange(10), 5), np.full(50, 0.5)
+    nothing = LoggedDecisions(np.zeros(50), half, np.ones(50), user)
+    clicks = np.tile([1.0, 1, 0, 0, 0], 10)
+    alone = LoggedDecisions(clicks, half, (user == 3).astype(float), user)
+    for estimate, value in ((self_normalised(nothing), 0), (ips(nothing), 0), (self_normalised(alone), 0.4)):
+        assert estimate.value == pytest.approx(value) and np.isnan(estimate.half) and "±" not in str(estimate)
+    assert ips(alone).half > 0
+
+
 def test_the_advice_names_what_is_wrong_with_a_log():
     uniform, skewed = generated(5000, uniform=True)[0], generated(5000, uniform=False)[0]
     assert "uniformly at random" in advise(uniform)[0] and len(advise(uniform)) == 1
@@ -98,6 +109,7 @@ def test_the_advice_names_what_is_wrong_with_a_log():
         ("propensity", np.array([0.5, 0.0]), "got 0.0 at event 1"),
         ("probability", np.array([0.5, 1.5]), "must be from 0 to 1"),
         ("reward", np.array([1.0, np.nan]), "reward holds NaN"),
+        ("user", np.array([0, np.nan]), "user holds NaN"),
         ("user", np.array([1]), r"user must be \[n\] like reward"),
     ],
 )

@@ -20,11 +20,13 @@ from conbandit_torch import (
     ConUCB,
     HArmCon,
     HConUCB,
+    HiddenOnTerms,
     HLinUCB,
     LinUCB,
     Logistic,
     Network,
     Random,
+    RefitSchedule,
     Simulation,
     VarRS,
 )
@@ -49,12 +51,19 @@ from tests.helpers.commands import rows
 from tests.helpers.simulations import StopAt, comparable
 
 
+def on_key_terms(catalogue, num_users, **arguments):
+    """ConUCB with hidden features on key-terms, and refits that get rarer."""
+    hidden = HiddenOnTerms(2, refit_every=RefitSchedule(3, growth=0.2))
+    return ConUCB(catalogue, num_users, representation=hidden, **arguments)
+
+
 def on_a_network(kind, catalogue, num_users, seed):
     own = Network(steps=6, batch=8, hidden=5, outputs=3, refit_every=7)
     return kind(catalogue, num_users, representation=own, seed=seed)
 
 
 POLICIES = {
+    "ConUCB on key-terms": (on_key_terms, {}),
     "Random": (Random, {}),
     "LinUCB": (LinUCB, {}),
     "ConUCB": (ConUCB, {}),

@@ -146,9 +146,10 @@ def test_a_world_too_large_for_the_memory_says_how_much_it_would_need():
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("environment.init_args", {"users": 10**6, "dim": 300, "arms": 400}, r"policies.Lin: the state of 1,000,000 users"),
+        ("environment.init_args", {"users": 1000, "dim": 10**4, "arms": 40, "terms": 8, "pool": 6}, r"policies.Lin: the state of 1,000 users"),
         ("environment", {"class_path": "GeneratedLog", "init_args": {"events": 10**10}}, "environment: a log of 10,000,000,000 events"),
         ("environment.init_args.pool", 10**12, "environment: a world of 4 users"),
+        ("policies.Lin.init_args.representation", {"class_path": "HiddenOnTerms", "init_args": {"size": 10**5}}, "policies.Lin: HiddenOnTerms of 8 key-terms"),
         ("policies.Lin", {"class_path": "HLinUCB", "init_args": {"hidden_dim": 10**6}}, r"policies.Lin: .* would need [\d,.]+ GiB"),
     ],
 )  # fmt: skip
@@ -189,10 +190,9 @@ def test_jobs_go_seed_by_seed_and_bands_appear_while_they_run(tmp_path, monkeypa
         real(folder)
         lines = [(row["policy"], row["seed"]) for row in rows(out / "summary.csv")]
         bands = {}
-        for path in sorted((out / "aggregate").glob("*")):
-            events = EventAccumulator(str(path)).Reload()
-            points = events.Scalars("over_seeds/cumulative_regret_mean")
-            bands[path.name] = [point.step for point in points]
+        for path in sorted(out.glob("*/events.*")):
+            points = EventAccumulator(str(path.parent)).Reload().Scalars("Regret/average over seeds")
+            bands[path.parent.name] = [point.step for point in points]
         seen.append((lines, bands))
 
     monkeypatch.setattr(runner, "_aggregate", watch)
@@ -202,7 +202,7 @@ def test_jobs_go_seed_by_seed_and_bands_appear_while_they_run(tmp_path, monkeypa
     jobs = [(policy, str(seed)) for seed in range(3) for policy in ("Lin", "Con")]
     assert [lines for lines, _ in seen[:5]] == [jobs[: number + 1] for number in range(5)]
     assert [sorted(bands) for _, bands in seen] == [[], [], ["Lin"], *3 * [["Con", "Lin"]]]
-    assert all(steps == [10, 12] for _, bands in seen for steps in bands.values())
+    assert all(steps == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12] for _, bands in seen for steps in bands.values())
 
 
 def test_without_a_terminal_there_is_a_line_a_minute(tmp_path, monkeypatch, capsys):

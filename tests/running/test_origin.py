@@ -1,15 +1,20 @@
 """Results, and checkpoints, know what they came from; what came from something else is refused or said."""
 
 import json
+import shutil
+from dataclasses import replace
 
 import pytest
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.load import load
+from conbandit_torch.core.seals import sealed, unsealed
+from conbandit_torch.core.version import VERSION
 from conbandit_torch.kernels import TORCH, name_of
 from conbandit_torch.running import origin
 from conbandit_torch.running.checkpoint import list_checkpoints
 from conbandit_torch.running.job import run_job
+from conbandit_torch.running.result import FORMAT, read_result, write_result
 from tests.helpers.commands import numbers
 from tests.helpers.configs import GOOD, changed, write
 from tests.helpers.simulations import StopAt
@@ -83,18 +88,74 @@ def test_another_version_goes_on_and_says_what_may_differ(tmp_path, monkeypatch,
     assert main(["run", str(config), "--out", str(out)]) == 0
     assert "and this is 99.9: numbers may differ in the last digits" in caplog.text
     assert "seed1/checkpoints/000000007: was made by conbandit_torch" in caplog.text
+    result = read_result(out / "Lin" / "seed1")
+    assert result.origin.version == f"{VERSION}, then 99.9"
+    assert read_result(out / "Con" / "seed1").origin.version == "99.9"
+    assert main(["report", str(out)]) == 0
+    said = f"several versions of conbandit_torch ({VERSION}: 2; {VERSION}, then 99.9: 1; 99.9: 1)"
+    assert said in (out / "report.md").read_text()
 
 
-def test_results_of_another_format_are_refused_and_left_alone(tmp_path, capsys):
+def test_what_ran_first_and_what_went_on_are_both_kept_however_often_it_was_stopped():
+    one, other = origin.Origin(version="1", kernels="torch"), origin.Origin(version="1", kernels="numba 1")
+    twice = other.after(one).after(one)  # stopped and gone on with
+    assert twice.version == "1" and other.after(one).kernels == "torch, then numba 1"
+    again = other.after(other.after(one))
+    assert again.kernels == "torch, then numba 1" and again.last_kernels == "numba 1"
+    assert one.after(again).kernels == "torch, then numba 1, then torch"
+    assert one.after(origin.Origin()).kernels == "torch"
+
+
+def test_a_report_says_that_runs_are_of_several_kernels(tmp_path):
+    config, out = write(tmp_path, GOOD), tmp_path / "out"
+    words = ["run", str(config), "--out", str(out)]
+    assert main([*words, "--seeds", "0"]) == 0
+    assert main(["report", str(out)]) == 0
+    assert "kernels" not in (out / "report.md").read_text()
+    path = out / "Lin" / "seed0"
+    result = read_result(path)
+    write_result(path, replace(result, origin=replace(result.origin, kernels="numba 0.1")))
+    assert main(["report", str(out)]) == 0
+    said = f"several kernels (numba 0.1: 1; {name_of('cpu')}: 1): last digits"
+    assert said in (out / "report.md").read_text()
+
+
+def test_a_report_refuses_runs_of_one_seed_on_other_data(filed, tmp_path, capsys):
+    for name, shift in (("one", "0"), ("other", "1000")):
+        (tmp_path / "data.txt").write_text(shift)
+        assert main(["run", str(filed), "--out", str(tmp_path / name), "--seeds", "0"]) == 0
+    own = tmp_path / "one" / "Lin"
+    shutil.rmtree(own)
+    shutil.copytree(tmp_path / "other" / "Lin", own)
+    assert main(["report", str(tmp_path / "one")]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"{own}/seed0: was made from other data than {tmp_path}/one/Con/seed0" in said
+
+
+@pytest.mark.parametrize("version", [1, FORMAT + 1])
+def test_results_of_another_format_are_refused_and_left_alone(tmp_path, capsys, version):
     config, out = write(tmp_path, GOOD), tmp_path / "out"
     assert main(["run", str(config), "--out", str(out)]) == 0
     path = out / "Lin" / "seed0" / "result.json"
-    for content in ('{"users": 4, "summary": {"policy": "Lin"}, "fingerprint": "x"}',):
-        path.write_text(content)
-        assert main(["run", str(config), "--out", str(out)]) == 2
-        said = capsys.readouterr().err.replace("\n", " ")
-        assert f"{path}: format 1, and this version of conbandit_torch reads format 2" in said
-        assert path.read_text() == content
+    content = '{"users": 4, "summary": {"policy": "Lin"}, "fingerprint": "x"}'  # the first had no checksum
+    if version > 1:
+        content = sealed(unsealed(path.read_text()) | {"format": version})
+    path.write_text(content)
+    assert main(["run", str(config), "--out", str(out)]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"{path}: format {version}, and this version of conbandit_torch reads format {FORMAT}" in said
+    assert path.read_text() == content
+
+
+def test_a_damaged_config_is_not_read_for_what_differs(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["run", str(write(tmp_path, GOOD)), "--out", str(out), "--seeds", "0"]) == 0
+    path = out / "Con" / "seed0" / "config.yaml"
+    path.write_text(path.read_text().replace("users: 4", "users: 7"))
+    other = changed("environment.init_args.users", 5)
+    assert main(["run", str(write(tmp_path, other)), "--out", str(out)]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"{path} is missing or damaged, and the results beside it are of another config" in said
 
 
 def test_another_environment_is_refused_before_anything_runs(tmp_path, capsys):
@@ -136,7 +197,8 @@ def test_a_checkpoint_of_kernels_that_are_not_there_is_gone_on_from_with_a_word(
     monkeypatch.setattr("conbandit_torch.running.job.name_of", lambda device: "numba 0.1")
     assert run_job(load(config), out, 1, ("Lin", 0), StopAt(7)).stopped
     monkeypatch.undo()
-    assert run_job(load(config), out, 1, ("Lin", 0)).origin.kernels == name_of("cpu")
+    kernels = run_job(load(config), out, 1, ("Lin", 0)).origin.kernels
+    assert kernels == f"numba 0.1, then {name_of('cpu')}"  # both are part of the result
     assert f"was made with the kernels numba 0.1, and these are {name_of('cpu')}" in caplog.text
 
 

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import threading
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -14,9 +16,11 @@ from conbandit_torch import (
     GeometricDelay,
     HConLinUCB,
     HConUCB,
+    HiddenOnTerms,
     HVarRS,
     LinearSchedule,
     Recorded,
+    RefitSchedule,
     Simulation,
     Synthetic,
     VarMRC,
@@ -31,6 +35,8 @@ from conbandit_torch.running.checkpoint import (
     list_checkpoints,
     write_checkpoint,
 )
+from conbandit_torch.running.job import refuse_unlike_processes
+from conbandit_torch.running.origin import Origin, OtherOriginError
 from tests.conftest import ALGEBRA, EXACT, REPOSITORY, small_world, wait_for
 from tests.helpers.commands import rows, start
 from tests.helpers.configs import GOOD, write
@@ -112,7 +118,14 @@ def test_every_user_has_one_process():
         assert [user for own in shares for user in range(users)[own]] == list(range(users))
 
 
+def on_key_terms(catalogue, num_users):
+    """ConUCB with hidden features on key-terms, and refits that get rarer."""
+    hidden = HiddenOnTerms(2, refit_every=RefitSchedule(3, growth=0.2))
+    return ConUCB(catalogue, num_users, representation=hidden)
+
+
 POLICIES = {
+    "ConUCB on key-terms": (on_key_terms, {}),
     "ConUCB": (ConUCB, {}),
     "ConThompson": (ConThompson, {}),
     "VarMRC": (VarMRC, {"schedule": LinearSchedule(2, every=4)}),
@@ -277,6 +290,19 @@ def test_all_processes_pass_over_a_checkpoint_that_one_cannot_read(tmp_path):
     (tmp_path / "000000010" / "state-1.safetensors").write_bytes(b"nothing")
     found = together(2, lambda processes: latest_checkpoint(tmp_path, processes).round)
     assert found == [5, 5]
+
+
+def test_processes_with_other_kernels_or_other_data_do_not_work_together():
+    """Each would take its own hidden features, which all users share, for those of all."""
+    for unlike in ({"kernels": "torch"}, {"data": "b" * 64}, {"version": "9"}):
+        own = Origin(version="1", kernels="numba 1", data="a" * 64)
+
+        def work(processes, own=own, unlike=unlike):
+            refuse_unlike_processes(replace(own, **unlike) if processes.rank == 1 else own, processes)
+
+        with pytest.raises(OtherOriginError, match="another process has something else"):
+            together(3, work)
+        together(3, partial(refuse_unlike_processes, own))
 
 
 def test_a_recording_is_split_too():

@@ -1,7 +1,9 @@
 """Tuning: what a trial is, resuming, sharing the work, and bad search spaces."""
 
 import copy
+import re
 import threading
+from functools import partial
 
 import pytest
 import yaml
@@ -9,8 +11,10 @@ from optuna.samplers import TPESampler
 from rich.console import Console
 
 from conbandit_torch.commands.main import main
+from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.configuration.load import load, read, resolve
 from conbandit_torch.core.errors import ConfigError
+from conbandit_torch.core.seals import is_as_sealed
 from conbandit_torch.running.job import build
 from conbandit_torch.tuning.search_space import Tuning, at_the_edge, distribution, read_tunings
 from conbandit_torch.tuning.tune import _new_point, finished, open_study, tune
@@ -44,7 +48,8 @@ def test_a_trials_value_is_the_mean_regret_on_the_tuning_seeds(tuning, tmp_path)
     config["policies"]["Lin"]["init_args"] |= best.params
     path.write_text(yaml.safe_dump(config))
     regrets = [build(load(path), ("Lin", seed), 1).run()[-1].cumulative_regret for seed in (10, 11)]
-    assert best.user_attrs == {"objective": "regret", "values": regrets} and best.value == sum(regrets) / 2
+    kept = {name: best.user_attrs[name] for name in ("objective", "values")}
+    assert kept == {"objective": "regret", "values": regrets} and best.value == sum(regrets) / 2
 
 
 def test_on_a_replayed_log_it_is_the_click_through_rate(tmp_path, capsys):
@@ -130,6 +135,33 @@ def test_a_damaged_journal_is_named(tmp_path, capsys):
     assert f"{journal}: damaged (JSONDecodeError" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "changed", ['"user_attr": ?{"values"', '"param_value_internal"', '"state": ?1,"values"']
+)
+def test_one_changed_digit_in_a_journal_is_seen(tmp_path, capsys, changed):
+    words = ["tune", str(write(tmp_path, TUNABLE)), "--trials", "2", "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    journal = tmp_path / "out" / "Lin.journal"
+    lines = journal.read_text().splitlines(keepends=True)
+    place = max(number for number, line in enumerate(lines) if re.search(changed, line))
+    digit = re.search(rf"{changed}:.*?\d\.\d(\d)", lines[place]).start(1)
+    other = str((int(lines[place][digit]) + 1) % 10)
+    lines[place] = lines[place][:digit] + other + lines[place][digit + 1 :]
+    journal.write_text("".join(lines))
+    assert main(words) == 2
+    assert f"{journal}: damaged, trial 1 is not what was written" in capsys.readouterr().err.replace(
+        "\n", " "
+    )
+
+
+def test_trials_on_other_data_are_refused(tuning, tmp_path, monkeypatch):
+    tune(tuning, tmp_path / "out", quiet(), trials=1)
+    build_other = partial(build_environment, seed=99)
+    monkeypatch.setattr("conbandit_torch.tuning.tune.build_environment", lambda one, _: build_other(one))
+    with pytest.raises(ConfigError, match="Lin was tuned there on other data .sha256 .* name another folder"):
+        tune(tuning, tmp_path / "out", quiet(), trials=2)
+
+
 def test_values_to_start_from_are_tried_next(tmp_path):
     path = write(tmp_path, with_space(SPACE, start={"Lin": {"ridge": 0.7}}))
     (tuning,) = read_tunings(read(path), path)
@@ -188,6 +220,7 @@ def test_the_tuned_config_runs_and_keeps_what_earlier_commands_found(tmp_path, c
             for key in name.split("."):
                 node = node[key]
             assert node == value
+    assert is_as_sealed((out / "tuned.yaml").read_text())
     assert main(["run", str(out / "tuned.yaml"), "--out", str(tmp_path / "run")]) == 0
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from conbandit_torch.core.blocks import add_at, look_up
-from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.digests import fingerprint
@@ -17,8 +15,16 @@ from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Logged, Outcome, Weighted
 from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.datasets.events import LoggedEvents
-from conbandit_torch.datasets.preferences import fit_preferences
 from conbandit_torch.environments.ratings import as_prepared
+from conbandit_torch.environments.replay.event_log import (
+    at_position,
+    fit_events,
+    in_mean_context,
+    order_by,
+    past_events,
+    standardised,
+    with_context,
+)
 from conbandit_torch.environments.replay.log import check_fit
 from conbandit_torch.environments.replay.played import PlayedLog
 from conbandit_torch.environments.simulated import AnswerKind
@@ -106,24 +112,24 @@ class ReplayEvents(PlayedLog):
         log = prepared.events
         if log is None:
             raise ValueError("the data do not say what was on offer in each event: play them with Replay")
-        log = _at_position(log, position)
+        log = at_position(log, position)
         if log.context is None or not use_context:
             context = prepared.features.new_zeros(len(log.users), 0)
         else:
-            context = _standardised(log.context.to(prepared.features))
+            context = standardised(log.context.to(prepared.features))
         if hidden and context.shape[1]:
             raise ValueError("features cannot be hidden where events have a context: use_context=False")
-        number, past, kept = _past_and_rest(log, len(prepared.user_names), fit_share, users)
+        number, past, kept = past_events(log, len(prepared.user_names), fit_share, users)
         place = torch.full((len(prepared.user_names),), -1)  # where each user stands here; -1: left out
         place[kept] = torch.arange(len(kept))
         owner = place[log.users]  # [E]
-        theta = _fit(log, owner, past & (owner >= 0), prepared.features, context, len(kept), ridge)
+        theta = fit_events(log, owner, past & (owner >= 0), prepared.features, context, len(kept), ridge)
         split = seed if hidden_seed is None else hidden_seed
-        catalogue = _in_mean_context(prepared.catalogue(), context.shape[1])
+        catalogue = in_mean_context(prepared.catalogue(), context.shape[1])
         super().__init__(catalogue, theta, answers, noise, hidden, split, balance_hidden, seed)
         played = ((owner >= 0) & ~past).nonzero().squeeze(1)
         sizes = log.sizes[log.offers]
-        played = played[_by(sizes[played], number[played])]  # round by round
+        played = played[order_by(sizes[played], number[played])]  # round by round
         self._register(log, played, owner[played], number[played], context[played])
         rounds = torch.stack((number[played], sizes[played])).unique_consecutive(dim=1, return_counts=True)[1]
         self._starts = [0, *rounds.cumsum(0).tolist()]  # where each round's events start
@@ -188,7 +194,7 @@ class ReplayEvents(PlayedLog):
             return Context.trusted(users, arms, rounds, self.catalogue)
         features = look_up(self._plain, arms)  # [B, A, D]
         context = self._context[rows][:, None].expand(-1, arms.shape[1], -1)
-        return Context(users, arms, _with_context(features, context), rounds=rounds)
+        return Context(users, arms, with_context(features, context), rounds=rounds)
 
     def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B, A] candidates of this round's events, of which `users` must be."""
@@ -235,100 +241,3 @@ class ReplayEvents(PlayedLog):
         order = Stream(self.seed, "replay order").bits(users, numbers, size).argsort(1)
         arms: Tensor = self._on_offer[first[:, None] + order]
         return arms
-
-
-def _at_position(log: LoggedEvents, position: int | None) -> LoggedEvents:
-    """The events that served something at the position, and what they served there."""
-    if position is None:
-        return log
-    if log.positions is None:
-        raise ValueError(f"position is {position}, but the data do not say where items were served")
-    own = log.positions == position
-    if not bool(own.any()):
-        known = ", ".join(map(str, log.positions.unique().tolist()))
-        raise ValueError(f"position is {position}, but the log has {known}")
-    events, number = log.events[own].unique(return_inverse=True)
-    return replace(
-        log,
-        users=log.users[events],
-        times=log.times[events],
-        offers=log.offers[events],
-        events=number,
-        items=log.items[own],
-        clicks=log.clicks[own],
-        positions=log.positions[own],
-        propensities=None if log.propensities is None else log.propensities[own],
-        context=None if log.context is None else log.context[events],
-    )
-
-
-def _past_and_rest(
-    log: LoggedEvents, num_users: int, fit_share: float, users: int | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """[E] which of the user's replayed events each is, [E] whether it is fitted on, and [U] who is kept."""
-    order = _by(log.times, log.users)  # user by user, in the order of time
-    count = torch.bincount(log.users, minlength=num_users)
-    first = count.cumsum(0) - count
-    number = torch.empty_like(order)
-    number[order] = torch.arange(len(order)) - first[log.users[order]]
-    fitted = (count.double() * fit_share).long().clamp_min(1).minimum(count)
-    rest = count - fitted
-    enough = (rest > 0).nonzero().squeeze(1)
-    if not len(enough):
-        raise ValueError("no user has an event to replay: each has only one, which parameters are fitted on")
-    if users is not None and not 1 <= users <= len(enough):
-        raise ValueError(f"users must be from 1 to the {len(enough)} with events to replay, got {users}")
-    kept = enough[rest[enough].argsort(descending=True, stable=True)][:users]
-    return number - fitted[log.users], number < fitted[log.users], kept
-
-
-def _fit(
-    log: LoggedEvents,
-    owner: Tensor,
-    past: Tensor,
-    features: Tensor,
-    context: Tensor,
-    num_users: int,
-    ridge: float,
-) -> Tensor:
-    """[U, D (1 + F)] the preferences that what was served in past events speaks of."""
-    own = past[log.events].nonzero().squeeze(1)  # servings
-    rows = _with_context(features[log.items[own]], context[log.events[own]])
-    users, clicks = owner[log.events[own]], log.clicks[own].to(rows)
-    return fit_preferences(users, torch.arange(len(own)), clicks, rows, num_users, ridge)
-
-
-def _by(minor: Tensor, major: Tensor) -> Tensor:
-    """The order by `major`, then `minor`, then place."""
-    order = minor.argsort(stable=True)
-    return order[major[order].argsort(stable=True)]
-
-
-def _standardised(context: Tensor) -> Tensor:
-    """Columns with mean 0 and deviation 1; one that never changes is 0."""
-    centred = context - context.mean(0)
-    return centred / centred.square().mean(0).sqrt().clamp_min(1e-12)
-
-
-def _with_context(features: Tensor, context: Tensor) -> Tensor:
-    """[..., D (1 + F)] x (x) (1, c): features x [..., D], and x times every c [..., F]."""
-    crossed = context[..., :, None] * features[..., None, :]  # [..., F, D]
-    return torch.cat((features, crossed.flatten(-2)), dim=-1)
-
-
-def _in_mean_context(catalogue: Catalogue, columns: int) -> Catalogue:
-    """The catalogue with features for `columns` context features, all of them at their mean, 0."""
-    if not columns:
-        return catalogue
-    features = catalogue.arm_features
-    edges = catalogue.terms_of(catalogue.all_arms)
-    size = (catalogue.num_arms, catalogue.num_terms)
-    graph = torch.sparse_coo_tensor(
-        torch.stack((edges.owner, edges.target)), edges.weight, size, check_invariants=False
-    )
-    return Catalogue(
-        torch.cat((features, features.new_zeros(len(features), columns * features.shape[1])), dim=1),
-        graph,
-        arm_names=catalogue.arm_names,
-        term_names=catalogue.term_names,
-    )

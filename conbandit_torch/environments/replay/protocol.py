@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.blocks import add_at, rows_per_block
-from conbandit_torch.core.checks import expect_rows
+from conbandit_torch.core.checks import expect_positions
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.digests import fingerprint
 from conbandit_torch.core.randomness import Stream
@@ -19,6 +19,7 @@ from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.log import check_fit, fit, past_and_rest, with_enough_items
 from conbandit_torch.environments.replay.played import PlayedLog
 from conbandit_torch.environments.simulated import AnswerKind
+from conbandit_torch.kernels import kernels_for
 
 _log = logging.getLogger(__name__)
 
@@ -184,7 +185,7 @@ class Replay(PlayedLog):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """The logged clicks of the rows whose arm was the served one; every event here is over."""
-        expect_rows("arm", arm, len(context))
+        expect_positions(arm, len(context), context.arms.shape[1])
         event = self._first[context.who] + self.rounds[context.who]  # [B]
         shown = context.arms.gather(1, arm[:, None]).squeeze(1)
         add_at(self.rounds, context.who, 1)
@@ -198,8 +199,8 @@ class Replay(PlayedLog):
         """[B, A] candidates of the users' events: distinct, the served one in any place alike."""
         event = self._first[users] + rounds.minimum(self._events[users] - 1)
         served = self._served[event][:, None]
-        stream = Stream(self.seed, "replay others")
-        others = stream.subsets_of(users, rounds, self.pool - 1, self._left[event] - 1)
+        stream, left = Stream(self.seed, "replay others"), self._left[event] - 1
+        others = kernels_for(left).subsets_of(stream, users, rounds, self.pool - 1, left)
         others = others + (others >= served)  # [B, A - 1] positions, leaving out the served one
         positions = torch.cat((served, others), dim=1) + self._own_first[users, None]
         order = Stream(self.seed, "replay order").bits(users, rounds, self.pool).argsort(1)
