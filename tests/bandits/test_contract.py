@@ -10,6 +10,7 @@ from conbandit_torch import (
     ArmConversationMixin,
     Bandit,
     CoFineUCB,
+    ConLogisticThompson,
     ConThompson,
     ConversationMixin,
     EpsilonGreedy,
@@ -17,6 +18,8 @@ from conbandit_torch import (
     LinearBandit,
     LinThompson,
     LinUCB,
+    LogisticThompson,
+    NeuralThompson,
     NoConversation,
     Observed,
     Question,
@@ -96,7 +99,15 @@ def test_the_contract_runs_on_all_published_policies():
     assert names >= {"ConLinUCB", "ConLinUCBMCR", "ConLinUCBBS", "ConLinUCBUCB", "HConLinUCB"}
 
 
-EXPLORE_BY_CHANCE = {Random: {}, EpsilonGreedy: {"epsilon": 1.0}, LinThompson: {}, ConThompson: {}}
+EXPLORE_BY_CHANCE = {
+    Random: {},
+    EpsilonGreedy: {"epsilon": 1.0},
+    LinThompson: {},
+    ConThompson: {},
+    ConLogisticThompson: {},
+    LogisticThompson: {},
+    NeuralThompson: {},
+}
 WIDTHS = {CoFineUCB: {"alpha": 1.0, "coarse_alpha": 0.0}}  # all others' only width at the start is alpha's
 
 
