@@ -80,7 +80,8 @@ class JsonReviews(Reader):
             given = _value(where, record, (self.terms,) if self.terms else _TERMS, needed=False)
             for term in dict.fromkeys(_names(where, given)):
                 labels.add(item, term)
-        users, events, rows, without = Ids(), EventList(), [], 0
+        users, events, without = Ids(), EventList(), 0
+        rows: list[tuple[int, int, float, int]] = []
         for line, record in read_json_lines(reviews_file):
             where = f"{reviews_file}: line {line}"
             stars = _number(where, _value(where, record, _VALUE))

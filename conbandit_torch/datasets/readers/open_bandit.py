@@ -86,7 +86,9 @@ class OpenBandit(Reader):
             )
         if not parts or not len(parts[0][0]):
             raise DataError(f"{log_file}: there are no events")
-        times, served, segment, position, click, propensity = map(np.concatenate, zip(*parts, strict=True))
+        times, served, segment, position, click, propensity = (
+            np.concatenate(part) for part in zip(*parts, strict=True)
+        )
         order = np.argsort(times, kind="stable")
         users = segment if self.users == "segments" else np.zeros_like(segment)
         context, context_names = None, tuple[str, ...]()
