@@ -89,8 +89,9 @@ class JsonReviews(Reader):
                 without += 1
                 continue
             moment = _value(where, record, _TIME, needed=False)
-            user, item = _id(where, record, _USER), _id(where, record, _ITEM)
-            rows.append((users.position(user), items.find_one(item), stars, _seconds(where, moment)))
+            user = users.position(_id(where, record, _USER))
+            item = items.find_one(_id(where, record, _ITEM))
+            rows.append((user, item, stars, _seconds(where, moment)))
             if len(rows) == 2**16:  # arrays take less than Python's numbers
                 _move(rows, events)
         _move(rows, events)

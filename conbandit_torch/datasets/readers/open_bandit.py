@@ -73,8 +73,8 @@ class OpenBandit(Reader):
         columns = _ROW | dict.fromkeys(_USER_FEATURES, TEXT)
         for piece in read_table(log_file, columns, optional=_AFFINITIES, rows=2**16):
             _check(log_file, piece)
-            one, *others = (piece[name] for name in _USER_FEATURES)
-            joined = one.str.cat(others, sep=" ")
+            first, *others = _USER_FEATURES
+            joined = piece[first].str.cat(piece[others], sep=" ")
             rest = piece["position"], piece["click"], piece["propensity_score"]
             parts.append(
                 (
