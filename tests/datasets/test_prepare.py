@@ -193,6 +193,8 @@ def test_more_features_than_the_data_give_are_refused(tmp_path):
     side[:4, 0] = side[2:7, 1] = side[::2, 2] = 1  # rank 3
     with pytest.raises(DataError, match="dim=4 is more .*: at most 3"):
         principal_components(dataset(side), 4)
+    with pytest.raises(DataError, match="dim=50 is more .*: at most 3"):  # not 6, for which there is room
+        principal_components(dataset(side), 50)
     for wrong in ({"dim": 0}, {"ridge": 0.0}, {"ridge": float("nan")}):
         with pytest.raises(ValueError, match="must be"):
             prepare(reader, **wrong)

@@ -80,7 +80,8 @@ class JsonReviews(Reader):
             given = _value(where, record, (self.terms,) if self.terms else _TERMS, needed=False)
             for term in dict.fromkeys(_names(where, given)):
                 labels.add(item, term)
-        users, events, rows, without = Ids(), EventList(), [], 0
+        users, events, without = Ids(), EventList(), 0
+        rows: list[tuple[int, int, float, int]] = []
         for line, record in read_json_lines(reviews_file):
             where = f"{reviews_file}: line {line}"
             stars = _number(where, _value(where, record, _VALUE))
@@ -88,8 +89,9 @@ class JsonReviews(Reader):
                 without += 1
                 continue
             moment = _value(where, record, _TIME, needed=False)
-            user, item = _id(where, record, _USER), _id(where, record, _ITEM)
-            rows.append((users.position(user), items.find_one(item), stars, _seconds(where, moment)))
+            user = users.position(_id(where, record, _USER))
+            item = items.find_one(_id(where, record, _ITEM))
+            rows.append((user, item, stars, _seconds(where, moment)))
             if len(rows) == 2**16:  # arrays take less than Python's numbers
                 _move(rows, events)
         _move(rows, events)

@@ -81,7 +81,10 @@ class MIND(Reader):
             expect_filled(behaviours, piece, "user")
             parts.append(_add(behaviours, piece, users, news, events))
         feedback = events.feedback()
-        log = ReadLog(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
+        log = None
+        if parts:
+            who, times, lengths, items, clicks = (np.concatenate(part) for part in zip(*parts, strict=True))
+            log = ReadLog(who, times, lengths, items, clicks)
         return Source(
             self.path,
             users=users.names(),

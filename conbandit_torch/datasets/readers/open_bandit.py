@@ -73,8 +73,8 @@ class OpenBandit(Reader):
         columns = _ROW | dict.fromkeys(_USER_FEATURES, TEXT)
         for piece in read_table(log_file, columns, optional=_AFFINITIES, rows=2**16):
             _check(log_file, piece)
-            one, *others = (piece[name] for name in _USER_FEATURES)
-            joined = one.str.cat(others, sep=" ")
+            first, *others = _USER_FEATURES
+            joined = piece[first].str.cat(piece[others], sep=" ")
             rest = piece["position"], piece["click"], piece["propensity_score"]
             parts.append(
                 (
@@ -86,7 +86,9 @@ class OpenBandit(Reader):
             )
         if not parts or not len(parts[0][0]):
             raise DataError(f"{log_file}: there are no events")
-        times, served, segment, position, click, propensity = map(np.concatenate, zip(*parts, strict=True))
+        times, served, segment, position, click, propensity = (
+            np.concatenate(part) for part in zip(*parts, strict=True)
+        )
         order = np.argsort(times, kind="stable")
         users = segment if self.users == "segments" else np.zeros_like(segment)
         context, context_names = None, tuple[str, ...]()

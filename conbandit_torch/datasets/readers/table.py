@@ -113,9 +113,12 @@ class Table(Reader):
         table = self._items(items_file)
         items, users, events = Ids(table["item"].tolist()), Ids(), EventList()
         columns, optional = {"user": TEXT, "item": TEXT, "value": REAL}, {"time": WHOLE}
-        read = read_parquet if feedback_file.suffix == ".parquet" else read_table
+        if feedback_file.suffix == ".parquet":
+            pieces = read_parquet(feedback_file, columns, optional)
+        else:
+            pieces = read_table(feedback_file, columns, optional=optional)
         unknown: Any = None  # an item that `items` does not have
-        for piece in read(feedback_file, columns, optional=optional):
+        for piece in pieces:
             expect_filled(feedback_file, piece, "user", "item")
             times = piece["time"] if "time" in piece else np.zeros(len(piece), np.int64)
             positions = items.find(_as_ids(piece["item"]))

@@ -6,7 +6,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +120,8 @@ def _literal(text: str) -> list[Any] | None:
     """The list that a text stands for; None if it is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
-        for read in (json.loads, _python, _yaml):
+        notations: tuple[Callable[[str], Any], ...] = (json.loads, _python, _yaml)
+        for read in notations:
             try:
                 found = read(text)
             except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, yaml.YAMLError):

@@ -185,7 +185,7 @@ class Source:
             labels.append(used)
         numbers = self.numbers | self.feedback_numbers
         standardised = [_standardised(values[rows]) for values in numbers.values()]
-        side = hstack([item_terms, *labels, *standardised], format="csr", dtype=np.float32)
+        side: Any = hstack([item_terms, *labels, *standardised], format="csr", dtype=np.float32)
         side_names = [*term_names, *label_names, *numbers]
         if self.embedding is not None:
             side = csr_matrix(self.embedding[rows].astype(np.float32))
