@@ -171,5 +171,5 @@ def term_similarity(catalogue: Catalogue) -> Tensor:
     direction = torch.nn.functional.normalize(features, dim=1)
     cosine = direction @ direction.T
     cosine = torch.where(cosine < 0.001, 0.0, cosine)
-    found = together * (0.5 / (number[:, None] + number[None] - 1) + 0.5 * cosine)
+    found: Tensor = together * (0.5 / (number[:, None] + number[None] - 1) + 0.5 * cosine)
     return found.fill_diagonal_(1).clamp(0, 1).to(catalogue.arm_features)

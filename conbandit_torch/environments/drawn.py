@@ -106,7 +106,8 @@ class Drawn(Simulated):
 
     def _apply(self, *args: Any, **kwargs: Any) -> Self:
         self._drawn_ahead.clear()  # it was of another precision, or on another device
-        return super()._apply(*args, **kwargs)
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return self
 
     def split(self, processes: Processes) -> None:
         """Keep this process's share of the users."""
