@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.hlinucb import HLinUCB
     from conbandit_torch.bandits.linear import LinearBandit
     from conbandit_torch.bandits.linucb import LinUCB
+    from conbandit_torch.bandits.logistic import LogisticThompson, LogisticUCB
+    from conbandit_torch.bandits.neural import NeuralLinear, NeuralThompson
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
         ConLinUCBUCB,
         HConLinUCB,
     )
+    from conbandit_torch.conversation.conlogistic import ConLogisticThompson, ConLogisticUCB
+    from conbandit_torch.conversation.conneural import ConNeuralLinear
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
     from conbandit_torch.conversation.hconucb import HArmCon, HConUCB
@@ -58,7 +62,7 @@ if TYPE_CHECKING:
     from conbandit_torch.core.catalogue import Catalogue
     from conbandit_torch.core.context import Context
     from conbandit_torch.core.decisions import OpenDecisions
-    from conbandit_torch.core.errors import DataError
+    from conbandit_torch.core.errors import ConfigError, DataError
     from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
@@ -71,6 +75,7 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
     from conbandit_torch.environments.base import Environment
+    from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
@@ -85,10 +90,16 @@ if TYPE_CHECKING:
     from conbandit_torch.models.hidden_terms import HiddenOnTerms
     from conbandit_torch.models.history import Observations, Refit
     from conbandit_torch.models.levels import Level
+    from conbandit_torch.models.links import Identity, Link, Logistic
+    from conbandit_torch.models.network import Layers, Network
     from conbandit_torch.models.refits import RefitSchedule
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
     from conbandit_torch.results.off_policy import LoggedDecisions, off_policy
+    from conbandit_torch.results.read import read_results
+    from conbandit_torch.results.results import Results
+    from conbandit_torch.running.experiment import Experiment, JobsFailedError
+    from conbandit_torch.running.kept import load_policy
 
 __version__ = VERSION
 
@@ -110,15 +121,21 @@ __all__ = [
     "ConLinUCBBS",
     "ConLinUCBMCR",
     "ConLinUCBUCB",
+    "ConLogisticThompson",
+    "ConLogisticUCB",
+    "ConNeuralLinear",
     "ConThompson",
     "ConUCB",
     "Confidence",
+    "ConfigError",
     "Context",
     "ConversationMixin",
+    "Curved",
     "DataError",
     "Delay",
     "Environment",
     "EpsilonGreedy",
+    "Experiment",
     "Feedback",
     "FixedDelay",
     "GeneratedEvents",
@@ -134,9 +151,12 @@ __all__ = [
     "HVarRS",
     "Hidden",
     "HiddenOnTerms",
+    "Identity",
+    "JobsFailedError",
     "KeyTermMixin",
     "LargestConfidenceReduction",
     "LastFM",
+    "Layers",
     "Lemma1",
     "Lemma3",
     "Level",
@@ -144,12 +164,19 @@ __all__ = [
     "LinUCB",
     "LinearBandit",
     "LinearSchedule",
+    "Link",
     "LogSchedule",
     "LoggedDecisions",
     "LoggedEvents",
+    "Logistic",
+    "LogisticThompson",
+    "LogisticUCB",
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "MovieLens",
+    "Network",
+    "NeuralLinear",
+    "NeuralThompson",
     "NoConversation",
     "Observations",
     "Observed",
@@ -169,6 +196,7 @@ __all__ = [
     "Replay",
     "ReplayEvents",
     "Representation",
+    "Results",
     "RidgeRegression",
     "Round",
     "Schedule",
@@ -185,9 +213,11 @@ __all__ = [
     "WhileUncertain",
     "Yelp",
     "__version__",
+    "load_policy",
     "off_policy",
     "play_round",
     "prepare",
+    "read_results",
     "regret_bound",
 ]
 

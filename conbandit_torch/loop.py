@@ -12,13 +12,14 @@ from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback, Callbacks, StoppedError
+from conbandit_torch.core.checks import all_finite
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import STRICT, BadFeedback, Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import Kernels, using, warm
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
 from conbandit_torch.running.metrics import Metrics, records_from_tensor, records_to_tensor
-from conbandit_torch.running.processes import Precision, device_of
+from conbandit_torch.running.processes import Precision, device_of, dtype_of
 from conbandit_torch.running.record import Record, early_rounds
 
 
@@ -116,9 +117,9 @@ class Simulation:
         self.processes = environment.processes
         policy.share(self.processes)
         device = device_of(accelerator) if self.processes.size == 1 else self.processes.device
-        dtype = torch.float64 if precision == "64-true" else torch.float32
+        dtype = dtype_of(precision)
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
-        if not policy.catalogue.arm_features.isfinite().all():
+        if not all_finite(policy.catalogue.arm_features):
             raise ValueError(
                 f"some of the catalogue's features are too large for {dtype}: scale them, or use 64-true"
             )

@@ -47,7 +47,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     resume.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     for command in (run, tune):
-        command.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
+        command.add_argument(
+            "config", type=Path, metavar="CONFIG", help="YAML file, or the name of one of `conbandit configs`"
+        )
         command.add_argument("--rounds", metavar="N", help="rounds to play")
         command.add_argument(
             "--out", type=Path, metavar="DIR", help="folder for results (default: a new one)"
@@ -91,8 +93,28 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--baseline", metavar="NAME", help="compare with this policy (default: the first)"
         )
+    _add_first_steps(commands)
     _add_data(commands)
     return parser
+
+
+def _add_first_steps(commands: Any) -> None:
+    commands.add_parser("configs", help="list the configs that come with this package")
+    init = commands.add_parser("init", help="copy a config of this package, to change it")
+    init.add_argument("path", type=Path, metavar="FILE", help="where to write it, for example my.yaml")
+    init.add_argument(
+        "--from",
+        dest="source",
+        default="quickstart",
+        metavar="NAME",
+        help="which one (default: quickstart; `conbandit configs` lists them)",
+    )
+    every = commands.add_parser("list", help="list the policies, environments and other parts of configs")
+    every.add_argument("kind", nargs="?", metavar="KIND", help="only these, for example policies")
+    describe = commands.add_parser(
+        "describe", help="a part's rule, arguments, defaults and lines of a config"
+    )
+    describe.add_argument("name", metavar="NAME", help="for example ConUCB, or module.Class of your own")
 
 
 def _add_data(commands: Any) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from conbandit_torch.commands.how import check_how
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.load import read
+from conbandit_torch.configuration.packaged import find_config
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.runner import results_folder
 from conbandit_torch.tuning.search_space import at_the_edge, read_tunings
@@ -21,6 +22,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     check_how(options)
     if find_spec("optuna") is None:
         raise ConfigError("conbandit tune needs Optuna: pip install optuna")
+    options.config = find_config(options.config)
     config = read(options.config, overrides)
     tunings = read_tunings(config, options.config, options.policy, options.seeds)
     folder = results_folder(options.out, Path(f"tune-{options.config.stem}"))

@@ -21,7 +21,7 @@ from conbandit_torch.core.screen import BadFeedback
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import Kernels
 from conbandit_torch.running.folder import is_reserved
-from conbandit_torch.running.plan import Experiment, IfLoggerFails
+from conbandit_torch.running.plan import IfLoggerFails, Plan
 from conbandit_torch.running.processes import Precision
 
 _REQUIRED = ("rounds", "environment", "policies")
@@ -33,10 +33,11 @@ _CHOICES = {
     "if_logger_fails": IfLoggerFails,
 }
 _PARTS = ("environment", "policies", "callbacks", "loggers")
-_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "loggers", "tune")
+_SETTINGS = (*_WHOLE_NUMBERS[1:], "keep_policies", *_CHOICES)
+_OPTIONAL = ("seeds", "accelerator", *_SETTINGS, "callbacks", "loggers", "tune")
 
 
-def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
+def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Plan:
     """The experiment that a YAML file describes; its section `tune` is for `conbandit tune` alone.
 
     Args:
@@ -62,7 +63,7 @@ def read(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> dict[str, Any
     return config
 
 
-def resolve(config: dict[str, Any], path: Path) -> Experiment:
+def resolve(config: dict[str, Any], path: Path) -> Plan:
     """The experiment that the content of the file `path` describes, with all defaults filled in."""
     config = {key: value for key, value in config.items() if key != "tune"}
     check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
@@ -93,7 +94,7 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
         str(name): resolve_logger(f"{path}: loggers.{name}", node)
         for name, node in _named(path, config, "loggers").items()
     }
-    return Experiment(
+    return Plan(
         str(path),
         environment=environment,
         policies=policies,
@@ -142,21 +143,21 @@ def set_value(config: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    kinds = dict.fromkeys(_WHOLE_NUMBERS, PositiveInt) | _CHOICES | {"accelerator": str}
+    kinds = (
+        dict.fromkeys(_WHOLE_NUMBERS, PositiveInt) | _CHOICES | {"accelerator": str, "keep_policies": bool}
+    )
+    expected = dict.fromkeys(_WHOLE_NUMBERS, "a whole number of at least 1")
+    expected |= {key: f"one of {', '.join(get_args(values))}" for key, values in _CHOICES.items()}
+    expected |= {"accelerator": "a name such as cpu or cuda", "keep_policies": "true or false"}
     seeds = given.pop("seeds", 0)
-    settings: dict[str, Any] = {}  # those given: Experiment knows the defaults
+    settings: dict[str, Any] = {}  # those given: Plan knows the defaults
     for key, value in given.items():
         try:
             settings[key] = parse_value(value, kinds[key])
             if value is None:
                 raise TypeError
         except REFUSALS:
-            expected = (
-                "a name such as cpu or cuda" if key == "accelerator" else "a whole number of at least 1"
-            )
-            if key in _CHOICES:
-                expected = f"one of {', '.join(get_args(_CHOICES[key]))}"
-            raise ConfigError(f"{path}: {key}: expected {expected}, got {value!r}") from None
+            raise ConfigError(f"{path}: {key}: expected {expected[key]}, got {value!r}") from None
     settings |= {key: int(settings[key]) for key in _WHOLE_NUMBERS if key in settings}  # plain, for YAML
     try:
         settings["seeds"] = parse_seeds(seeds)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conbandit_torch.configuration.errors import check_keys
 from conbandit_torch.core.errors import ConfigError, choices
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 
 if TYPE_CHECKING:
     from lightning.fabric.loggers.logger import Logger
@@ -35,7 +35,7 @@ def resolve_logger(where: str, node: Any) -> dict[str, Any]:
     return {"class_path": node["class_path"], "init_args": given}
 
 
-def build_logger(experiment: Experiment, name: str, folder: Path, job: tuple[str, int]) -> Logger:
+def build_logger(experiment: Plan, name: str, folder: Path, job: tuple[str, int]) -> Logger:
     """A job's logger: into the job's folder, and with a run of the job's name, unless given otherwise."""
     where, part = f"{experiment.source}: loggers.{name}", experiment.loggers[name]
     cls = _class_of(where, part["class_path"])

@@ -27,7 +27,8 @@ class Ratings(Drawn):
         ridge: weight of the penalty `|theta|^2` in the fit; not used with prepared data.
         pool: candidates per user and round, drawn without replacement.
         noise: standard deviation of the rewards' and answers' noise.
-        feedback: "linear" or "binary".
+        feedback: "linear", "binary" (Eq. 5) or "logistic".
+        scale: how steep the probabilities of logistic feedback are.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see; or the names of which.
         hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
@@ -48,6 +49,7 @@ class Ratings(Drawn):
         pool: int = 50,
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
+        scale: float = 1.0,
         users_per_round: int | None = None,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
@@ -69,6 +71,7 @@ class Ratings(Drawn):
             pool=pool,
             noise=noise,
             feedback=feedback,
+            scale=scale,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,

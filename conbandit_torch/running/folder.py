@@ -6,6 +6,7 @@
 - `<policy>/seed<k>/`: one job:
     - `config.yaml`, `metrics.csv`, `events.out.tfevents.*`: written while it runs
     - `checkpoints/<round>/` with `manifest.json` and `state.safetensors`: while it has not finished
+    - `policy.safetensors`: what the policy has learned, if policies are kept
     - `users.csv`: sums per user, if a log was replayed
     - `result.json`: written last: the job has finished
     - `error.txt`: why the last attempt failed
@@ -41,6 +42,7 @@ CONFIG = "config.yaml"
 METRICS = "metrics.csv"
 USERS = "users.csv"
 RESULT = "result.json"
+POLICY = "policy.safetensors"
 ERROR = "error.txt"
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.questions import Terms
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import Screen
@@ -58,11 +59,11 @@ class Metrics(nn.Module):
     """
 
     # [6] regret so far; regret, arms shown, rewards and their number since the last record; questions so far
-    _sums: Tensor
-    _asked: Tensor  # [K] how often each key-term was asked
-    _counted: Tensor  # [] events of a log that counted, in the order of round and row
-    _clicks: Tensor  # [W] clicks in each WINDOW of them; empty unless a log is replayed
-    _of_users: Tensor  # [U, 7] the columns of `UserSums`; empty unless a log is replayed
+    _sums: Tensor = buffer()
+    _asked: Tensor = buffer()  # [K] how often each key-term was asked
+    _counted: Tensor = buffer()  # [] events of a log that counted, in the order of round and row
+    _clicks: Tensor = buffer()  # [W] clicks in each WINDOW of them; empty unless a log is replayed
+    _of_users: Tensor = buffer()  # [U, 7] the columns of `UserSums`; empty unless a log is replayed
 
     def __init__(self, environment: Environment, screen: Screen) -> None:
         super().__init__()
@@ -87,7 +88,7 @@ class Metrics(nn.Module):
         rewards = [feedback.reward for feedback in played.outcome.feedback]
         reward = rewards[0] if len(rewards) == 1 else torch.cat([self._sums[:0].float(), *rewards])
         regret = played.outcome.regret
-        kernels_for(self._sums).tally(self._sums[:5], reward[:0] if regret is None else regret, reward)
+        kernels_for(self._sums).tally(self._sums, reward[:0] if regret is None else regret, reward)
         if len(self._clicks):
             place = self._counted + torch.arange(len(reward), device=reward.device)
             self._clicks.index_add_(0, place // WINDOW, reward.double())

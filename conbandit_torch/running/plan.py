@@ -1,4 +1,4 @@
-"""An experiment: several policies on the same rounds, seed by seed."""
+"""What to run, resolved: several policies on the same rounds, seed by seed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:  # results are read without torch
     from conbandit_torch.running.processes import Precision
 
 # Which kernels run depends on the machine too: a result says which did (see `Origin`), the config need not.
-_INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails", "kernels", "loggers")
+_INCIDENTAL = ("seeds", "checkpoint_every", "keep_policies", "if_logger_fails", "kernels", "loggers")
 
 IfLoggerFails = Literal["stop", "continue"]
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Plan:
     """What to run, resolved: every argument spelled out with its value.
 
     Attributes:
@@ -36,6 +36,7 @@ class Experiment:
         accelerator: Lightning's name of the device.
         kernels: "torch", "compiled", or "auto": compiled on a CPU where numba is installed.
         checkpoint_every: rounds between checkpoints.
+        keep_policies: whether finished jobs keep their policies.
         bad_feedback: "stop" at rewards and answers that are NaN or infinite, or "skip" and count them.
         if_logger_fails: "continue" without a logger that fails, TensorBoard or another, or "stop" the job.
         callbacks: `class_path` and `init_args` of the user's callbacks, by name; every job builds its own.
@@ -52,6 +53,7 @@ class Experiment:
     accelerator: str = "cpu"
     kernels: Kernels = "auto"
     checkpoint_every: int = 1000
+    keep_policies: bool = True
     bad_feedback: BadFeedback = "stop"
     if_logger_fails: IfLoggerFails = "continue"
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)

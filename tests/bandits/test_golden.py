@@ -22,6 +22,7 @@ from conbandit_torch import (
     VarLCR,
     play_round,
 )
+from conbandit_torch.kernels import using
 from tests.conftest import GOLDEN
 
 
@@ -68,8 +69,14 @@ def recorded(trace):
     return Recorded(GOLDEN / f"{trace}_trace.npz")
 
 
+@pytest.mark.parametrize("kernels", ["compiled", pytest.param("torch", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("trace", "name"), PUBLISHED, ids=" ".join)
-def test_every_recorded_decision_is_repeated(trace, name):
+def test_every_recorded_decision_is_repeated(trace, name, kernels):
+    with using(kernels):
+        assert_every_recorded_decision_is_repeated(trace, name)
+
+
+def assert_every_recorded_decision_is_repeated(trace, name):
     environment = recorded(trace)
     policy = PUBLISHED[trace, name](environment.catalogue, environment.num_users)
     published = environment.decisions(name)

@@ -27,7 +27,7 @@ from conbandit_torch.environments.replay.event_log import (
 )
 from conbandit_torch.environments.replay.log import check_fit
 from conbandit_torch.environments.replay.played import PlayedLog
-from conbandit_torch.environments.simulated import FeedbackKind
+from conbandit_torch.environments.simulated import AnswerKind
 
 
 class ReplayEvents(PlayedLog):
@@ -96,7 +96,7 @@ class ReplayEvents(PlayedLog):
         position: int | None = None,
         use_context: bool = True,
         fit_share: float = 0.3,
-        answers: FeedbackKind = "linear",
+        answers: AnswerKind = "linear",
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
