@@ -22,7 +22,6 @@ from conbandit_torch.results.results import Results
 from conbandit_torch.running.folder import (
     CONFIG,
     EXPERIMENT,
-    HOW,
     RESULT,
     SUMMARY,
     USERS,
@@ -87,7 +86,7 @@ def read_results(folder: Path | str) -> Results:
                 "\n".join([f"{folder}: none of the finished runs can be read", *results.left_out])
             )
         state = "holds no finished runs" if folder.is_dir() else "no such folder"
-        begun = (folder / HOW).exists()
+        begun = (folder / EXPERIMENT).exists()
         command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
         raise ConfigError(f"{folder}: {state}; {command} makes some")
     every = [job for own in jobs.values() for job in own]

@@ -111,8 +111,9 @@ def _run(
     with _alone_in(folder):
         how = {"threads": threads, "jobs": jobs, "backend": backend}
         how |= {"devices": processes.size // processes.nodes, "num_nodes": processes.nodes}
-        write_atomically(folder / EXPERIMENT, sealed_text(experiment.dump(), package_version()))
         write_atomically(folder / HOW, sealed(how))
+        # Last: where there is one, the run can be resumed.
+        write_atomically(folder / EXPERIMENT, sealed_text(experiment.dump(), package_version()))
         results = {job: held[job] for job in experiment.jobs() if job in held}
         todo = [job for job in experiment.jobs() if job not in results]
         if results:

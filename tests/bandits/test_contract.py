@@ -10,16 +10,12 @@ from conbandit_torch import (
     ArmConversationMixin,
     Bandit,
     CoFineUCB,
-    ConLogisticThompson,
-    ConThompson,
     ConversationMixin,
     EpsilonGreedy,
     Greedy,
     LinearBandit,
     LinThompson,
     LinUCB,
-    LogisticThompson,
-    NeuralThompson,
     NoConversation,
     Observed,
     Question,
@@ -99,14 +95,8 @@ def test_the_contract_runs_on_all_published_policies():
     assert names >= {"ConLinUCB", "ConLinUCBMCR", "ConLinUCBBS", "ConLinUCBUCB", "HConLinUCB"}
 
 
-EXPLORE_BY_CHANCE = {
-    Random: {},
-    EpsilonGreedy: {"epsilon": 1.0},
-    LinThompson: {},
-    ConThompson: {},
-    ConLogisticThompson: {},
-    LogisticThompson: {},
-    NeuralThompson: {},
+EXPLORE_BY_CHANCE = {Random: {}, EpsilonGreedy: {"epsilon": 1.0}} | {
+    policy: {} for policy in EXPORTED if issubclass(policy, LinThompson)
 }
 WIDTHS = {CoFineUCB: {"alpha": 1.0, "coarse_alpha": 0.0}}  # all others' only width at the start is alpha's
 
