@@ -15,6 +15,7 @@ from conbandit_torch.configuration.build import (
     not_arguments,
     public_subclasses,
 )
+from conbandit_torch.conversation.pair_rules import PairSelection
 from conbandit_torch.conversation.schedules import Schedule
 from conbandit_torch.conversation.term_rules import Selection
 from conbandit_torch.core.arguments import arguments_of
@@ -25,6 +26,7 @@ from conbandit_torch.datasets.base import Reader
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.models.confidence import Confidence
+from conbandit_torch.models.links import Link
 from conbandit_torch.models.refits import RefitSchedule
 from conbandit_torch.models.representation import Representation
 
@@ -32,7 +34,9 @@ KINDS: Mapping[str, tuple[type, str]] = {
     "policies": (Bandit, "policies: {NAME: ...}"),
     "schedules": (Schedule, "schedule: ..., of a policy that asks"),
     "rules": (Selection, "select: ..., of a policy that asks about key-terms"),
+    "pair rules": (PairSelection, "pairs: ..., of a policy that compares key-terms"),
     "representations": (Representation, "representation: ..., of a linear policy"),
+    "links": (Link, "link: ..., of a linear policy"),
     "confidences": (Confidence, "alpha: ..., in place of a number"),
     "refits": (RefitSchedule, "refit_every: ..., in place of a number"),
     "environments": (Environment, "environment: ..."),
