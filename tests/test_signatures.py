@@ -13,7 +13,10 @@ CLASSES = {
     for name in conbandit_torch.__all__
     if inspect.isclass(value := getattr(conbandit_torch, name)) and not issubclass(value, Exception)
 }
-OVER_ANY_BASE = {"ArmConversationMixin", "ConversationMixin", "KeyTermMixin", "OneLevelMixin"}
+OVER_ANY_BASE = {
+    *("ArmConversationMixin", "ComparisonMixin", "ConversationMixin", "GraphMixin"),
+    *("KeyTermMixin", "OneLevelMixin"),
+}
 FORWARDING = [name for name in CLASSES if name not in OVER_ANY_BASE]
 
 
@@ -55,7 +58,13 @@ def test_the_documentation_tells_of_every_argument(name):
 def test_no_default_of_a_policy_is_a_none_that_means_a_number(name):
     for parameter in parameters(name):
         if parameter.default is None:
-            assert parameter.name in ("representation", "refit_every", "projection", "coarse_dim")
+            assert parameter.name in (
+                "representation",
+                "refit_every",
+                "projection",
+                "coarse_dim",
+                "similarity",
+            )
 
 
 @pytest.mark.parametrize("name", [n for n, c in CLASSES.items() if dataclasses.is_dataclass(c)])

@@ -31,6 +31,8 @@ POLICIES = {
 }
 
 BASES = {
+    "ComparisonMixin",
+    "GraphMixin",
     "LinearBandit",
     "KeyTermMixin",
     "ConversationMixin",

@@ -14,6 +14,8 @@ from conbandit_torch import (
     Bandit,
     BarycentricSpanner,
     CoFineUCB,
+    Comparison,
+    ComparisonMixin,
     ConCoFineUCB,
     ConLinUCB,
     ConLinUCBBS,
@@ -26,6 +28,8 @@ from conbandit_torch import (
     ConUCB,
     ConversationMixin,
     EpsilonGreedy,
+    GraphConUCB,
+    GraphMixin,
     Greedy,
     KeyTermMixin,
     LinearBandit,
@@ -39,6 +43,7 @@ from conbandit_torch import (
     NeuralThompson,
     OneLevelMixin,
     Random,
+    RelativeConUCB,
     Schedule,
     Terms,
     VarLCR,
@@ -74,6 +79,20 @@ def plain(policy, kind="plain", **arguments):
 def two_levels(policy, rule):
     arguments = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
     return Reference(policy, "terms", lambda u, p, W: linear.ConUCB(u.X, W, rule, **arguments), **arguments)
+
+
+def compared():
+    arguments = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
+    return Reference(
+        RelativeConUCB, "pairs", lambda u, p, W: linear.RelativeConUCB(u.X, W, **arguments), **arguments
+    )
+
+
+def spread():
+    arguments = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
+    return Reference(
+        GraphConUCB, "terms", lambda u, p, W: linear.GraphConUCB(u.X, W, **arguments), **arguments
+    )
 
 
 def one_level(policy, rule):
@@ -135,6 +154,8 @@ POLICIES = {
     "VarRS": two_levels(VarRS, "random"),
     "VarMRC": two_levels(VarMRC, "max_related_confidence"),
     "VarLCR": two_levels(VarLCR, "largest_confidence_reduction"),
+    "RelativeConUCB": compared(),
+    "GraphConUCB": spread(),
     "ConLinUCB": one_level(ConLinUCB, "optimal"),
     "OneLevelMixin": one_level(OneLevelMixin, "optimal"),
     "KeyTermMixin": one_level(KeyTermMixin, "optimal"),
@@ -181,7 +202,8 @@ def test_every_exported_policy_has_a_reference():
     compared |= {NeuralLinear, NeuralThompson, ConNeuralLinear}  # see test_network
     exported = (getattr(conbandit_torch, name) for name in conbandit_torch.__all__)
     policies = {c for c in exported if inspect.isclass(c) and issubclass(c, Bandit)}
-    assert policies - compared == {Bandit, ArmConversationMixin}  # which are abstract
+    # The first two are abstract; the others stand over another mixin, as in RelativeConUCB and GraphConUCB.
+    assert policies - compared == {Bandit, ArmConversationMixin, ComparisonMixin, GraphMixin}
 
 
 class OneUser:
@@ -198,6 +220,11 @@ class OneUser:
         drawn = (self.environment.pools, self.environment.arm_noise, self.environment.term_noise)
         arms, arm_noise, term_noise = (draw(*at)[0].numpy() for draw in drawn)
         return arms, arm_noise, term_noise
+
+    def side_noise(self, question):
+        """Of both sides of the user's comparisons, by their number."""
+        noises = self.environment.side_noise(torch.tensor([self.user]), torch.tensor([question]))
+        return np.array([float(noise[0]) for noise in noises])
 
     def random_term(self, question):
         """Uniform over all key-terms, or over the spanner."""
@@ -229,9 +256,10 @@ def test_policy_equals_reference(name, schedule, present):
             shown[user].append(arm)
         for question, _ in played.dialogue:
             rows = torch.arange(len(users))[question.rows]
-            assert isinstance(question.about, Terms if case.kind == "terms" else Arms)
-            for user, thing in zip(users[rows].tolist(), question.about.of.tolist(), strict=True):
-                asked[user].append(thing)
+            kinds = {"terms": Terms, "arms": Arms, "pairs": Comparison}
+            assert isinstance(question.about, kinds[case.kind])
+            for user, things in zip(users[rows].tolist(), question.about.ids().tolist(), strict=True):
+                asked[user].append(tuple(things))
             waves.add(len(rows) == len(users))
     if present == 4 and case.kind != "plain":
         assert False in waves  # rounds in which only some of those present were asked
@@ -242,7 +270,7 @@ def test_policy_equals_reference(name, schedule, present):
         assert rounds > 5
         expected_shown, expected_asked, thetas = linear.play(case.kind, reference, world, rounds, b)
         assert shown[user] == [int(a) for a in expected_shown]
-        assert asked[user] == [int(k) for k in expected_asked]
+        assert asked[user] == [tuple(np.atleast_1d(things)) for things in expected_asked]
         assert (case.kind == "plain") == (not asked[user])
         if policy.coefficients() is not None:  # the mean of a sampling policy, no sample
             np.testing.assert_allclose(policy.coefficients()[user], thetas[-1], **ALGEBRA)

@@ -130,6 +130,48 @@ class ConLinUCB:
         self.update(self.X_term[k], answer)
 
 
+class RelativeConUCB(ConUCB):
+    """Compares the two key-terms of the round's candidates whose difference says most, and learns it."""
+
+    def select(self, X, arms, draw):
+        related = [k for k in range(len(self.X_term)) if self.W[arms, k].any()]
+        pairs = [(f, s) for f in related for s in related if f < s]
+        return max(pairs, key=lambda pair: self._says(X, self.X_term[pair[0]] - self.X_term[pair[1]]))
+
+    def _says(self, X, z):
+        inverse = np.linalg.inv(self.M_term)
+        return np.sum((X @ np.linalg.inv(self.M) @ inverse @ z) ** 2) / (1 + z @ inverse @ z)
+
+    def compare(self, pair, first_wins):
+        first, second = (self.X_term[k] for k in pair)
+        z = first - second if first_wins else second - first
+        self.M_term += np.outer(z, z)
+        self.b_term += z
+
+
+class GraphConUCB(ConUCB):
+    """An answer is one about every similar key-term too, with the similarity as its weight."""
+
+    def __init__(self, X_all, W, **arguments):
+        super().__init__(X_all, W, **arguments)
+        number = len(self.X_term)
+        together = [
+            {other for other in range(number) if (W[:, k] * W[:, other]).any()} for k in range(number)
+        ]
+        self.S = np.eye(number)
+        for k in range(number):
+            for other in together[k] - {k}:
+                x, y = self.X_term[k], self.X_term[other]
+                cosine = x @ y / np.sqrt(x @ x) / np.sqrt(y @ y)
+                shared = 1 / (len(together[k]) + len(together[other]) - 1)
+                self.S[k, other] = 0.5 * shared + 0.5 * (0 if cosine < 0.001 else cosine)
+
+    def listen(self, k, answer):
+        for other, x in enumerate(self.X_term):
+            self.M_term += self.S[k, other] * np.outer(x, x)
+            self.b_term += self.S[k, other] * answer * x
+
+
 def budget(b, t):
     """Questions of user-round t (from 1)."""
     return int(np.floor(b(t))) - (int(np.floor(b(t - 1))) if t > 1 else 0)
@@ -146,6 +188,13 @@ def play(kind, policy, world, rounds, b):
                 choice = policy.choose(X)
                 policy.update(X[choice], X[choice] @ world.theta + arm_noise)
                 asked.append(arms[choice])
+            elif kind == "pairs":
+                pair = policy.select(X, arms, None)
+                values = np.array([policy.X_term[k] @ world.theta for k in pair]) + world.side_noise(
+                    len(asked)
+                )
+                policy.compare(pair, values[0] > values[1])
+                asked.append(pair)
             else:
                 k = policy.select(X, arms, lambda: world.random_term(len(asked)))
                 policy.listen(k, policy.X_term[k] @ world.theta + term_noise)
