@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.hlinucb import HLinUCB
     from conbandit_torch.bandits.linear import LinearBandit
     from conbandit_torch.bandits.linucb import LinUCB
+    from conbandit_torch.bandits.logistic import LogisticThompson, LogisticUCB
+    from conbandit_torch.bandits.neural import NeuralLinear, NeuralThompson
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
     from conbandit_torch.conversation.asking import Asking
+    from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
         ConLinUCB,
@@ -29,13 +32,22 @@ if TYPE_CHECKING:
         ConLinUCBUCB,
         HConLinUCB,
     )
+    from conbandit_torch.conversation.conlogistic import ConLogisticThompson, ConLogisticUCB
+    from conbandit_torch.conversation.conneural import ConNeuralLinear
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
+    from conbandit_torch.conversation.graph import GraphConUCB, GraphMixin
     from conbandit_torch.conversation.hconucb import HArmCon, HConUCB
     from conbandit_torch.conversation.hconucb_variants import HVarLCR, HVarMRC, HVarRS
     from conbandit_torch.conversation.key_terms import KeyTermMixin
     from conbandit_torch.conversation.mixins import ArmConversationMixin
     from conbandit_torch.conversation.one_level import OneLevelMixin
+    from conbandit_torch.conversation.pair_rules import (
+        BestDifference,
+        BestThenDifference,
+        BestTwoTerms,
+        PairSelection,
+    )
     from conbandit_torch.conversation.regret_bound import regret_bound
     from conbandit_torch.conversation.schedules import (
         LinearSchedule,
@@ -58,19 +70,25 @@ if TYPE_CHECKING:
     from conbandit_torch.core.catalogue import Catalogue
     from conbandit_torch.core.context import Context
     from conbandit_torch.core.decisions import OpenDecisions
-    from conbandit_torch.core.errors import DataError
+    from conbandit_torch.core.errors import ConfigError, DataError
     from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
     from conbandit_torch.datasets.events import LoggedEvents
     from conbandit_torch.datasets.prepare import prepare
+    from conbandit_torch.datasets.readers.coat import Coat
+    from conbandit_torch.datasets.readers.json_reviews import JsonReviews
+    from conbandit_torch.datasets.readers.kuai import Kuai
     from conbandit_torch.datasets.readers.lastfm import LastFM
     from conbandit_torch.datasets.readers.mind import MIND
     from conbandit_torch.datasets.readers.movielens import MovieLens
+    from conbandit_torch.datasets.readers.movielens_users import MovieLensUsers
+    from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
     from conbandit_torch.environments.base import Environment
+    from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
@@ -85,10 +103,16 @@ if TYPE_CHECKING:
     from conbandit_torch.models.hidden_terms import HiddenOnTerms
     from conbandit_torch.models.history import Observations, Refit
     from conbandit_torch.models.levels import Level
+    from conbandit_torch.models.links import Identity, Link, Logistic
+    from conbandit_torch.models.network import Layers, Network
     from conbandit_torch.models.refits import RefitSchedule
     from conbandit_torch.models.representation import Observed, Representation
     from conbandit_torch.models.ridge import RidgeRegression
     from conbandit_torch.results.off_policy import LoggedDecisions, off_policy
+    from conbandit_torch.results.read import read_results
+    from conbandit_torch.results.results import Results
+    from conbandit_torch.running.experiment import Experiment, JobsFailedError
+    from conbandit_torch.running.kept import load_policy
 
 __version__ = VERSION
 
@@ -101,29 +125,42 @@ __all__ = [
     "Asking",
     "Bandit",
     "BarycentricSpanner",
+    "BestDifference",
+    "BestThenDifference",
+    "BestTwoTerms",
     "Callback",
     "Catalogue",
     "CoFineUCB",
+    "Coat",
     "Comparison",
+    "ComparisonMixin",
     "ConCoFineUCB",
     "ConLinUCB",
     "ConLinUCBBS",
     "ConLinUCBMCR",
     "ConLinUCBUCB",
+    "ConLogisticThompson",
+    "ConLogisticUCB",
+    "ConNeuralLinear",
     "ConThompson",
     "ConUCB",
     "Confidence",
+    "ConfigError",
     "Context",
     "ConversationMixin",
+    "Curved",
     "DataError",
     "Delay",
     "Environment",
     "EpsilonGreedy",
+    "Experiment",
     "Feedback",
     "FixedDelay",
     "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
+    "GraphConUCB",
+    "GraphMixin",
     "Greedy",
     "HArmCon",
     "HConLinUCB",
@@ -134,9 +171,14 @@ __all__ = [
     "HVarRS",
     "Hidden",
     "HiddenOnTerms",
+    "Identity",
+    "JobsFailedError",
+    "JsonReviews",
     "KeyTermMixin",
+    "Kuai",
     "LargestConfidenceReduction",
     "LastFM",
+    "Layers",
     "Lemma1",
     "Lemma3",
     "Level",
@@ -144,19 +186,29 @@ __all__ = [
     "LinUCB",
     "LinearBandit",
     "LinearSchedule",
+    "Link",
     "LogSchedule",
     "LoggedDecisions",
     "LoggedEvents",
+    "Logistic",
+    "LogisticThompson",
+    "LogisticUCB",
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "MovieLens",
+    "MovieLensUsers",
+    "Network",
+    "NeuralLinear",
+    "NeuralThompson",
     "NoConversation",
     "Observations",
     "Observed",
     "OneLevelMixin",
+    "OpenBandit",
     "OpenDecisions",
     "OptimalTerm",
     "Outcome",
+    "PairSelection",
     "Prepared",
     "Question",
     "Random",
@@ -166,9 +218,11 @@ __all__ = [
     "Recorded",
     "Refit",
     "RefitSchedule",
+    "RelativeConUCB",
     "Replay",
     "ReplayEvents",
     "Representation",
+    "Results",
     "RidgeRegression",
     "Round",
     "Schedule",
@@ -185,9 +239,11 @@ __all__ = [
     "WhileUncertain",
     "Yelp",
     "__version__",
+    "load_policy",
     "off_policy",
     "play_round",
     "prepare",
+    "read_results",
     "regret_bound",
 ]
 

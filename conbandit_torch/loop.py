@@ -12,14 +12,15 @@ from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback, Callbacks, StoppedError
+from conbandit_torch.core.checks import all_finite
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import STRICT, BadFeedback, Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import Kernels, using, warm
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState
 from conbandit_torch.running.metrics import Metrics, records_from_tensor, records_to_tensor
-from conbandit_torch.running.processes import Precision, device_of
-from conbandit_torch.running.record import Record
+from conbandit_torch.running.processes import Precision, device_of, dtype_of
+from conbandit_torch.running.record import Record, early_rounds
 
 
 def play_round(policy: Bandit, environment: Environment, screen: Screen = STRICT) -> Round:
@@ -57,7 +58,8 @@ class Simulation:
         policy: who decides.
         environment: who answers.
         rounds: how many rounds to play.
-        log_every: rounds between two records of the metrics; the last round is always recorded.
+        log_every: rounds between two records of the metrics. Before the first, records are denser (see
+            `early_rounds`); the last round is always recorded.
         callbacks: told of the start, every round, every record and the end.
         precision: "32-true", or "64-true" for exact comparison with references.
         accelerator: Lightning's name of the device, for example "cpu", "cuda" or "auto".
@@ -110,13 +112,14 @@ class Simulation:
                 "converts them in place): build a new environment and policy"
             )
         self.rounds, self.log_every, self.folder, self.kernels = rounds, log_every, folder, kernels
+        self._early = early_rounds(log_every, rounds)
         self.callbacks = Callbacks(callbacks)
         self.processes = environment.processes
         policy.share(self.processes)
         device = device_of(accelerator) if self.processes.size == 1 else self.processes.device
-        dtype = torch.float64 if precision == "64-true" else torch.float32
+        dtype = dtype_of(precision)
         self.environment, self.policy = environment.to(dtype), policy.to(dtype)
-        if not policy.catalogue.arm_features.isfinite().all():
+        if not all_finite(policy.catalogue.arm_features):
             raise ValueError(
                 f"some of the catalogue's features are too large for {dtype}: scale them, or use 64-true"
             )
@@ -207,7 +210,7 @@ class Simulation:
             played = play_round(self.policy, self.environment, self.screen)
             self.round += 1
             self.metrics.add(played)
-            if self.round % self.log_every == 0 or self.round == self.rounds:
+            if self._is_recorded():
                 record = self.metrics.read(self.round, played, self.policy, self.environment)
                 record.seconds = time.perf_counter() - start
                 if self.records:
@@ -219,7 +222,10 @@ class Simulation:
                 raise StoppedError(f"stopped after round {self.round} of {self.rounds}")
         self.callbacks.on_end(self)
 
+    def _is_recorded(self) -> bool:
+        return self.round % self.log_every == 0 or self.round in self._early or self.round == self.rounds
+
     def _told_to_stop(self) -> bool:
         if self.processes.size == 1:
             return self._stopping
-        return self.round % self.log_every == 0 and self.processes.any(self._stopping)
+        return self._is_recorded() and self.processes.any(self._stopping)

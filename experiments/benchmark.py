@@ -11,22 +11,28 @@ further run, with clocks around the public methods and with TensorBoard and `met
 the time goes into. LinUCB is also measured written out by hand (`by_hand.py`), to tell the framework's share
 of its time from PyTorch's.
 
-Writes `benchmark.md`, `benchmark.json`, `benchmark.png` and `.pdf` into DIR. `--quick` is a small world, to
-see that it works.
+Writes `benchmark.md`, `benchmark.json`, `benchmark.png` and `.pdf` into DIR. `--busy` measures with as
+many idle loops beside it as there are cores, `--quick` a small world, to see that it works.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from conbandit_torch import Simulation, Synthetic
 from conbandit_torch.callbacks.base import Callback
@@ -63,6 +69,7 @@ class Figures:
         by_hand: that of the same rounds written out by hand; None: nobody has written them.
         over_loop: the loop's time by ours.
         over_bare: ours by that of the bare products.
+        calls: of torch's operators a round, those that `Tensor.numpy` makes included.
         parts: what the instrumented run's time went into.
     """
 
@@ -72,7 +79,21 @@ class Figures:
     by_hand: float | None
     over_loop: float
     over_bare: float | None
+    calls: float
     parts: dict[str, float]
+
+
+class Calls(TorchDispatchMode):
+    """Counts the calls of torch's operators."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+
+    def __torch_dispatch__(self, call: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        """Count, and call."""
+        self.number += 1
+        return call(*arguments, **(named or {}))
 
 
 class Interleaved(Callback):
@@ -168,6 +189,16 @@ def _dtype(options: argparse.Namespace) -> torch.dtype:
     return torch.float64 if options.precision == "64-true" else torch.float32
 
 
+def count_calls(contender: Contender, options: argparse.Namespace) -> float:
+    """Calls of torch's operators a round."""
+    with Calls() as calls:
+        simulation(contender, options, ()).run()
+        before_and_after = calls.number
+    with Calls() as calls:  # what is called once, when a run is built and starts
+        simulation(contender, argparse.Namespace(**{**vars(options), "rounds": 1}), ()).run()
+    return (before_and_after - calls.number) / max(options.rounds - 1, 1)
+
+
 def break_down(contender: Contender, options: argparse.Namespace) -> dict[str, float]:
     """Microseconds per user-round of each part of a run, which writes its files too."""
     with tempfile.TemporaryDirectory() as name:
@@ -212,6 +243,7 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
         by_hand=statistics.median(written) if written else None,
         over_loop=statistics.median(a / b for a, b in zip(loop, ours, strict=True)),
         over_bare=over_bare,
+        calls=count_calls(contender, options),
         parts=break_down(contender, options),
     )
 
@@ -225,7 +257,7 @@ def floor_of(name: str, precision: str) -> float | None:
 def table(found: dict[str, Figures], precision: str) -> tuple[list[str], list[list[str]]]:
     """Times and ratios."""
     headings = ["policy", "ours (us)", "NumPy loop (us)", "loop / ours", "floor", "met"]
-    headings += ["bare (us)", "ours / bare", "ceiling", "met", "by hand (us)"]
+    headings += ["bare (us)", "ours / bare", "ceiling", "met", "by hand (us)", "torch calls a round"]
     rows = []
     for name, own in found.items():
         floor, ceiling = floor_of(name, precision), CEILINGS.get(name)
@@ -238,7 +270,7 @@ def table(found: dict[str, Figures], precision: str) -> tuple[list[str], list[li
             row += (
                 ["", ""] if ceiling is None else [f"{ceiling:g}", "yes" if own.over_bare <= ceiling else "no"]
             )
-        rows.append([*row, "" if own.by_hand is None else f"{own.by_hand:.2f}"])
+        rows.append([*row, "" if own.by_hand is None else f"{own.by_hand:.2f}", f"{own.calls:.0f}"])
     return headings, rows
 
 
@@ -271,11 +303,24 @@ def options_from(words: list[str] | None) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"default {value}")
     parser.add_argument("--precision", choices=("32-true", "64-true"), default="32-true")
     parser.add_argument("--policies", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), metavar="NAME")
+    parser.add_argument("--busy", action="store_true", help="keep all cores busy with something else")
     parser.add_argument("--quick", action="store_true", help="a small world; other sizes are ignored")
     options = parser.parse_args(words)
     if options.quick:
         parser.parse_args(["--out", str(options.out), *QUICK], namespace=options)
     return options
+
+
+@contextmanager
+def busy(number: int) -> Iterator[None]:
+    """So many processes beside this one that do nothing, as fast as they can."""
+    beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in beside:
+            process.kill()
+            process.wait()
 
 
 def main(words: list[str] | None = None) -> None:
@@ -284,14 +329,16 @@ def main(words: list[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
     found: dict[str, Figures] = {}
-    for name in options.policies:
-        found[name] = measure(name, options)
-        own = found[name]
-        say(f"{name}: {own.ours:.2f} us per user-round, the NumPy loop {own.over_loop:.0f} times that")
+    with busy(os.cpu_count() or 1 if options.busy else 0):
+        for name in options.policies:
+            found[name] = measure(name, options)
+            own = found[name]
+            say(f"{name}: {own.ours:.2f} us per user-round, the NumPy loop {own.over_loop:.0f} times that")
     sizes = {key: value for key, value in vars(options).items() if key not in ("out", "policies", "quick")}
     title = (
         f"{options.users} users, {options.rounds} rounds, d = {options.dim}, pool {options.pool}, "
         f"{options.arms} arms, {options.terms} key-terms, {options.precision}, {options.threads} threads"
+        f"{', all cores busy with something else' if options.busy else ''}"
     )
     times, parts = table(found, options.precision), parts_table(found)
     show(title, *times)

@@ -25,13 +25,14 @@ from rich.console import Console
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.configuration.load import load
+from conbandit_torch.core.digests import data_digest
 from conbandit_torch.core.files import make_folder
 from conbandit_torch.core.seals import file_digest
 from conbandit_torch.running import runner
 from conbandit_torch.running.folder import CONFIG, METRICS, job_folder
 from conbandit_torch.running.job import origin_of, write_config
 from conbandit_torch.running.metrics import Record
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.result import Job, JobResult, write_result
 
 RECORDS = 20
@@ -47,13 +48,15 @@ class Played:
         experiment: whose jobs they are.
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Plan) -> None:
         self.seconds = 0.0
         # Of one world for all seeds: building and hashing worlds is no bookkeeping.
-        self._origin = origin_of(experiment, experiment.jobs()[0], build_environment(experiment, 0))
+        self._origin = origin_of(
+            experiment, experiment.jobs()[0], data_digest(build_environment(experiment, 0))
+        )
 
     def __call__(
-        self, experiment: Experiment, folder: Path, threads: int, job: Job, *_: Any, **__: Any
+        self, experiment: Plan, folder: Path, threads: int, job: Job, *_: Any, **__: Any
     ) -> JobResult:
         """The job's result."""
         start = time.perf_counter()

@@ -52,7 +52,7 @@ from conbandit_torch.configuration.load import load, read
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import sealed, unsealed
 from conbandit_torch.running.checkpoint import CheckpointError, SavedState, read_checkpoint, write_checkpoint
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.tuning.search_space import read_tunings
 from experiments.small_sources import Small, small_sources
 
@@ -345,7 +345,7 @@ class Configs:
                 build_policy(experiment, name, environment, job[1])
 
     @staticmethod
-    def _is_small(experiment: Experiment) -> bool:
+    def _is_small(experiment: Plan) -> bool:
         parts = (experiment.environment, *experiment.policies.values())
         given = [part["init_args"].get(size) for part in parts for size in SIZES]
         return all(not isinstance(size, int) or size <= 50 for size in given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import sys
 import time
 from collections import defaultdict
@@ -64,6 +65,12 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "numpy": np.__version__,
     }
+
+
+def peak_memory() -> int:
+    """Bytes of this process's highest resident memory so far."""
+    highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return highest if sys.platform == "darwin" else 1024 * highest
 
 
 def say(text: str) -> None:

@@ -8,13 +8,16 @@
 `estimators` the same of replay and of off-policy estimates, on logs of uniform and of other servings
 `ctr`     LinUCB, Arm-Con, Var-RS, Var-MRC, Var-LCR and ConUCB, in windows of counted events
 `hidden`  the same of the policies that learn hidden features
+`size`    what a log of Toutiao's size takes: time to build it, memory, time per round, and what policies earn
 `--quick` replays a small log, to see that it works. The same command continues.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
+import time
 from collections.abc import Callable, Sequence
 from math import sqrt
 from pathlib import Path
@@ -37,12 +40,17 @@ from conbandit_torch import (
     Round,
     Simulation,
 )
+from conbandit_torch.callbacks.progress import ProgressLines
 from conbandit_torch.commands.main import main as conbandit
 from conbandit_torch.configuration.load import load
 from conbandit_torch.core.algebra import dot
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.results.off_policy import ESTIMATORS
 from conbandit_torch.results.over_users import Ratio
+from conbandit_torch.running.folder import METRICS, job_folder
+from conbandit_torch.running.job import describe, run_job
+from conbandit_torch.running.worlds import Worlds
+from experiments.measuring import machine, markdown, peak_memory, say
 
 CONFIGS = Path(__file__).parent.parent / "configs" / "real"
 COMPARED = {"ctr": "replay_generated.yaml", "hidden": "replay_generated_hidden.yaml"}
@@ -51,6 +59,7 @@ SEEDS_ONCE = range(16)  # logs that serve items once are shorter: no standard er
 SEEDS_EVENTS = range(5)  # as many as that takes
 EVENTS = {"users": 100, "arms": 300, "terms": 50, "dim": 10, "events": 1000, "pool": 5}
 SKEWS = {"uniformly": 0.0, "what most like more often": 3.0}
+SIZE, EARLY = "toutiao_size.yaml", 300  # rounds in which most questions are asked
 QUICK = {"users": 100, "arms": 60, "terms": 10, "dim": 8, "events": 50, "pool": 4}
 
 
@@ -201,16 +210,62 @@ def compare(config: Path, out: Path, jobs: int, quick: bool) -> int:
     return code or conbandit(["report", str(out)]) or conbandit(["plot", str(out)])
 
 
+def size(out: Path, threads: int, quick: bool) -> int:
+    """Play the log of Toutiao's size with one world for all policies, and write `size.md`."""
+    small = QUICK | {"hidden": 2}
+    changes = [(f"environment.init_args.{key}", str(value)) for key, value in small.items()] if quick else []
+    experiment = load(CONFIGS / SIZE, [*changes, ("rounds", "30"), ("log_every", "5")] if quick else changes)
+    torch.set_num_threads(threads)
+    worlds, (seed,) = Worlds(experiment), experiment.seeds
+    start = time.perf_counter()
+    worlds.of(seed)
+    built, peak = time.perf_counter() - start, peak_memory()
+    say(f"the world is built after {built:.1f} s, with a peak of {peak / 1e9:.2f} GB")
+    rows = []
+    for name in experiment.policies:
+        result = run_job(experiment, out, threads, (name, seed), ProgressLines(say, name), worlds=worlds)
+        say(describe(result))
+        if result.last is None or result.last.ctr is None or result.replayed is None:
+            return 1
+        with (job_folder(out, name, seed) / METRICS).open(encoding="utf-8") as file:
+            table = [(int(row["round"]), float(row["seconds"])) for row in csv.DictReader(file)]
+        early = min(table, key=lambda row: abs(row[0] - EARLY))
+        times = [1e3 * row[1] / row[0] for row in (early, table[-1])]
+        rows.append(
+            [
+                name,
+                *(f"{ms:.1f}" for ms in times),
+                f"{table[-1][1]:.0f}",
+                f"{result.last.questions:.1f}",
+                f"{result.last.counted:,}",
+                f"{result.last.ctr:.4f}",
+                f"{result.last.ctr / result.replayed.click_rate:.3f}",
+                f"{peak_memory() / 1e9:.2f}",
+            ]
+        )
+    early_heading = f"ms per round, first {early[0]}"
+    headings = ["policy", early_heading, "all", "s in all", "questions per user", "counted", "CTR"]
+    text = markdown([*headings, "of the log's rate", "peak so far, GB"], rows)
+    where = f"threads: {threads}; {machine()['processor']}"
+    what = f"World built in {built:.1f} s, peak {peak / 1e9:.2f} GB; {where}."
+    (out / "size.md").write_text(f"{what}\n\n{text}", encoding="utf-8")
+    sys.stdout.write(f"{what}\n\n{text}")
+    return 0
+
+
 def main(words: list[str] | None = None) -> int:
     """Run one result; returns the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("result", choices=("bias", "estimators", *COMPARED))
+    parser.add_argument("result", choices=("bias", "estimators", *COMPARED, "size"))
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--jobs", type=int, default=1, metavar="J")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of `size`")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(words)
+    if arguments.result == "size":
+        return size(arguments.out, arguments.threads, arguments.quick)
     if arguments.result in COMPARED:
         return compare(CONFIGS / COMPARED[arguments.result], arguments.out, arguments.jobs, arguments.quick)
     small, few = (QUICK, 2) if arguments.quick else ({}, None)

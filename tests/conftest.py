@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from conbandit_torch import Synthetic
+from conbandit_torch.kernels import using
 
 GOLDEN = Path(__file__).parent / "golden"
 REPOSITORY = Path(__file__).parent.parent
@@ -42,6 +43,19 @@ def wait_for(condition, seconds=60):
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)
+
+
+def pytest_addoption(parser):
+    choices = ("auto", "compiled", "torch")
+    parser.addoption(
+        "--kernels", choices=choices, default="auto", help="that tests run on, if they do not say"
+    )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_of_the_session(request):
+    with using(request.config.getoption("--kernels")):
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What the README shows works as printed."""
 
+import os
 import re
 import subprocess
 import sys
@@ -10,15 +11,22 @@ import conbandit_torch
 from tests.conftest import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(REPOSITORY), "PYTHONIOENCODING": "utf-8"}
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
 def test_python_snippets_run(number, tmp_path):
     path = tmp_path / "snippet.py"
-    path.write_text(SNIPPETS[number])
+    path.write_text(SNIPPETS[number], encoding="utf-8")
+    (tmp_path / "tests").symlink_to(REPOSITORY / "tests")  # what it writes goes elsewhere
     done = subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, timeout=120, cwd=REPOSITORY
+        [sys.executable, str(path)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
     )
     assert done.returncode == 0, done.stderr
     promised = re.findall(r"^print\(.*\)  # (.+)$", SNIPPETS[number], re.MULTILINE)
@@ -26,6 +34,13 @@ def test_python_snippets_run(number, tmp_path):
         assert done.stdout.splitlines() == promised
     else:
         assert float(done.stdout) > 0
+
+
+def test_the_experiment_in_python_is_the_quickstart():
+    (code,) = [text.partition("results = ")[0] for text in SNIPPETS if "experiment = Experiment(" in text]
+    names = {}
+    exec(code, names)
+    assert names["experiment"] == conbandit_torch.Experiment.from_yaml("quickstart")
 
 
 def test_some_snippet_says_what_it_prints():

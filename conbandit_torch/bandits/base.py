@@ -7,11 +7,14 @@ from typing import Any
 
 from torch import Tensor
 
+from conbandit_torch.bandits.pretrained import Pretrained
 from conbandit_torch.core.arguments import name_misspelt_arguments
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows, highest
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.parts import short_repr
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Question
 from conbandit_torch.core.randomness import Stream
@@ -20,7 +23,7 @@ from conbandit_torch.models.levels import Level
 from conbandit_torch.models.representation import Representation
 
 
-class Bandit(Rows, ABC):
+class Bandit(Rows, Pretrained, ABC):
     """A policy for many users at once. Four verbs: ask, listen, choose, update.
 
     To write one, implement `scores` and `learn`; leave the verbs alone. All state is buffers, so that
@@ -34,7 +37,9 @@ class Bandit(Rows, ABC):
         seed: seed of the policy's own random draws, if it makes any.
     """
 
+    catalogue: Catalogue = submodule()
     users_are_independent = True  # what one user does never changes another's model
+    order_matters = False  # whether the order in which rewards come changes what is learned from them
     answer_level = 0  # the level that answers enter
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -48,6 +53,8 @@ class Bandit(Rows, ABC):
         self.catalogue, self.seed = catalogue, seed
         self.representation: Representation | None = None  # what a linear model sees of the arms
         self._welcomes_new_users = False
+
+    __repr__ = short_repr
 
     @property
     def num_users(self) -> int:

@@ -84,8 +84,8 @@ class CoFineUCB(LinearBandit):
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Both regressions, with the arms shown."""
         super().learn(context, arm, reward)
-        shown = self.representation.of(context.pick(arm)).squeeze(1)  # [B, D]
-        self.coarse_model.update(self.models_of(context.who), shown @ self.projection, reward)
+        coarse = self.shown(context, arm) @ self.projection  # [B, m]
+        self.coarse_model.update(self.models_of(context.who), coarse, reward)
 
 
 def main_directions(features: Tensor, number: int) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.representation import Representation
 
 
@@ -23,6 +24,7 @@ class Greedy(LinearBandit):
         num_users: U.
         ridge: weight of the penalty `|theta|^2`.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: not used; every policy takes one.
     """
 
@@ -33,9 +35,12 @@ class Greedy(LinearBandit):
         *,
         ridge: float = 1.0,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
-        super().__init__(catalogue, num_users, ridge=ridge, representation=representation, seed=seed)
+        super().__init__(
+            catalogue, num_users, ridge=ridge, representation=representation, link=link, seed=seed
+        )
 
     @property
     def draws(self) -> bool:
@@ -57,6 +62,7 @@ class EpsilonGreedy(Greedy):
         epsilon: how often to explore, in [0, 1].
         ridge: weight of the penalty `|theta|^2`.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the exploration.
     """
 
@@ -68,11 +74,14 @@ class EpsilonGreedy(Greedy):
         epsilon: float = 0.1,
         ridge: float = 1.0,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         if not 0 <= epsilon <= 1:
             raise ValueError(f"epsilon must be in [0, 1], got {epsilon}")
-        super().__init__(catalogue, num_users, ridge=ridge, representation=representation, seed=seed)
+        super().__init__(
+            catalogue, num_users, ridge=ridge, representation=representation, link=link, seed=seed
+        )
         self.epsilon = epsilon
 
     @property

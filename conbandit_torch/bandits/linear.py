@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from functools import partial
 
 import torch
@@ -10,6 +12,7 @@ from torch.linalg import vecdot
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.core.algebra import dot
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.blocks import EVERY_ROW, Index
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
@@ -18,9 +21,11 @@ from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Arms
 from conbandit_torch.kernels import all_threads, kernels_for
 from conbandit_torch.models import levels as chain
+from conbandit_torch.models import newton
 from conbandit_torch.models.confidence import Alpha, check_alpha
 from conbandit_torch.models.history import History, Observations, Refit
 from conbandit_torch.models.levels import Level
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.refits import refit_schedule
 from conbandit_torch.models.representation import Observed, Representation
 from conbandit_torch.models.ridge import RidgeRegression
@@ -44,7 +49,7 @@ class LinearBandit(Bandit):
         extra: what else is added to a score, cheap per candidate;
         models_of: which regression each user has;
         learn, learn_answer: what rewards and answers do.
-    What the model sees of the arms is the `representation`.
+    What the model sees of the arms is the `representation`; how means follow from `x^T theta` is the `link`.
 
     Args:
         catalogue: arms and key-terms.
@@ -52,12 +57,14 @@ class LinearBandit(Bandit):
         alpha: factor of the confidence width, a number or a theory value (`Lemma1`).
         ridge: weight of the penalty.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores.
         root: whether the regressions keep a root of M^-1, for policies that draw from them every round.
         seed: seed of the policy's own random draws, if it makes any.
     """
 
     optimistic = True  # whether widths are added; not, where `preference` explores
-    representation: Representation
+    representation: Representation = submodule()
+    arm_model: RidgeRegression = submodule()
     log: History | None  # of rewards, and
     answers: History  # of answers, if there are refits
     updates: Tensor  # [] rounds learned from, if there is a log to refit from
@@ -70,25 +77,34 @@ class LinearBandit(Bandit):
         alpha: Alpha = 0.0,
         ridge: float = 1.0,
         representation: Representation | None = None,
+        link: Link = Identity(),
         root: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__(catalogue, num_users, seed=seed)
         self.alpha = check_alpha("alpha", alpha)
         self.representation = Observed() if representation is None else representation
+        self.link = check_link(link, self.representation)
+        self.link_loss, self.link_seconds = math.nan, 0.0  # of the log per observation, by the last exact fit
         self.representation.attach(catalogue, seed)
         like, dim = catalogue.arm_features, self.representation.dim
         self.arm_model = RidgeRegression(num_users, dim, ridge, root=root, like=like)
         self.log = None
-        if self.representation.refit_every is not None:
+        if self.representation.refit_every is not None or self.link.refit_every is not None:
             self.log = History(like)
             self.answers = History(like)
+        if self.representation.refit_every is not None:
             self.register_buffer("updates", torch.zeros((), dtype=torch.int64, device=like.device))
 
     @property
     def users_are_independent(self) -> bool:  # type: ignore[override]
         """Whether what one user does never changes another's model: not, if the representation learns."""
         return not self.representation.learns
+
+    @property
+    def order_matters(self) -> bool:  # type: ignore[override]
+        """Whether the order of rewards does: a step of a link that is not linear depends on those before."""
+        return not self.link.is_linear
 
     def levels(self) -> list[Level]:
         """The chain of regressions that a score rests on, that of the arms first."""
@@ -157,22 +173,36 @@ class LinearBandit(Bandit):
         """The users' regressions with the arms shown, then the representation."""
         if self.log is not None and context.has_own_features:
             raise ValueError("a refit needs the catalogue's features: leave refit_every out, or arm_features")
-        shown = context.pick(arm)
-        x = self.representation.of(shown).squeeze(1)  # [B, D], as theta learns from it
-        self.arm_model.update(self.models_of(context.who), x, reward)
+        x = self.shown(context, arm)  # as theta learns from it
+        if self.link.is_linear:
+            self.arm_model.update(self.models_of(context.who), x, reward)
+        else:
+            reward = reward.clamp(*self.link.range)
+            self._step(self.arm_model, context, *self.link.single(x, self.theta(context.who), reward))
         if self.log is None and not self.representation.steps_online:
             return
-        about = Arms(shown.arms.squeeze(1))
+        about = Arms(context.arms.gather(1, arm[:, None]).squeeze(1))
         if self.log is not None:
             self.log.append(context.rows, about, reward)
         if self.representation.steps_online:
             theta = self.theta(context.who)
             self.representation.learn(about, theta, reward - vecdot(x, theta))
 
+    def shown(self, context: Context, arm: Tensor) -> Tensor:
+        """[B, D] what the model sees of the arms at positions `arm` [B]."""
+        table, arms = self.representation.candidates(context)
+        return kernels_for(table).picked(table, arms, arm)
+
     def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn that each row of the context answered `value` [B] when asked `about` something."""
-        x = about.features(self.representation)  # [B, D]
-        self.levels()[self.answer_level].model.update(self.models_of(context.who), x, value)
+        model = self.levels()[self.answer_level].model
+        if self.link.is_linear:
+            x = about.features(self.representation)  # [B, D]
+            model.update(self.models_of(context.who), x, value)
+        else:
+            theta, value = self.thetas(context.who)[self.answer_level], value.clamp(*self.link.range)
+            world = self.representation, self.catalogue
+            self._step(model, context, *self.link.several(about, *world, theta, value))
         if self.log is not None:
             self.answers.append(context.rows, about, value)
         if self.representation.steps_online:
@@ -182,6 +212,7 @@ class LinearBandit(Bandit):
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and refit when it is time."""
         super().update(context, arm, reward)
+        self._fit_when_due(context)
         schedule = refit_schedule(self.representation.refit_every)
         if schedule is None or not self.anybody(len(context) > 0):  # nothing was learned in this round
             return
@@ -194,12 +225,15 @@ class LinearBandit(Bandit):
         if self.log is None:
             raise ValueError("there is no log to refit from: build the policy with refit_every")
         with all_threads():
-            self.representation.refit(Refit(self._observations(), self.rebuild))
+            self.representation.refit(Refit(self._observations(), self.rebuild, self.link))
 
     def rebuild(self) -> None:
         """Every user's regressions anew from the log, with the representation as it is."""
         models = {0: self.arm_model, self.answer_level: self.levels()[self.answer_level].model}
         observations = self._observations()
+        if not self.link.is_linear:
+            self._fit(torch.arange(self.num_users, device=self.arm_model.moment.device))
+            return
         if observations:
             seen = torch.cat([own.users for own in observations]).unique()
             for model in models.values():
@@ -228,9 +262,9 @@ class LinearBandit(Bandit):
         return context.arms.shape[1] * (self.arm_model.dim + self.representation.extra_size)
 
     def predict(self, context: Context) -> Tensor:
-        """[B, A] `x^T theta`."""
+        """[B, A] the means of `x^T theta`."""
         table, arms = self.representation.candidates(context)
-        return kernels_for(table).dots(table, arms, self.theta(context.who), EVERY_ROW)
+        return self.link.mean(kernels_for(table).dots(table, arms, self.theta(context.who), EVERY_ROW))
 
     def coefficients(self) -> Tensor:
         """[U, D] theta."""
@@ -241,7 +275,52 @@ class LinearBandit(Bandit):
         some = context.take(SAMPLE)
         x = self.representation.of(some)
         own = {"width/arm": self.arm_model.norm(self.models_of(some.who), x).mean()}
+        if not self.link.is_linear:
+            length = self.arm_model.solution.norm(dim=1)  # [U]
+            own["link/length"] = length.mean()
+            own["link/share_at_bound"] = (length > 0.999 * self.link.bound).to(length).mean()
+            if not math.isnan(self.link_loss):  # or else there was no fit yet
+                own["link/refit_loss"] = torch.tensor(self.link_loss)
+                own["link/refit_seconds"] = torch.tensor(self.link_seconds)
         return own | self.representation.diagnostics(some, self.theta(some.who))
+
+    def _step(self, model: RidgeRegression, context: Context, features: Tensor, target: Tensor) -> None:
+        """A Newton step of the users' regressions, within the link's bound."""
+        who = self.models_of(context.who)
+        model.update(who, features, target)
+        newton.limit(self.link, model, who)
+
+    def _fit_when_due(self, context: Context) -> None:
+        """Fit exactly, if the link wants that, those users whose own rounds say so."""
+        schedule = refit_schedule(self.link.refit_every)
+        if schedule is None or not len(context):
+            return
+        due = [number for number in context.rounds.unique().tolist() if schedule.due(number + 1)]
+        if due:
+            rows = torch.isin(context.rounds, torch.tensor(due, device=context.rounds.device))
+            with all_threads():
+                self._fit(context.rows[rows])
+
+    def _fit(self, users: Tensor) -> None:
+        """Fit the users' [n] regressions to their log by Newton steps, the last of the chain first."""
+        start = time.perf_counter()
+        levels, observations = self.levels(), self._observations()
+        who, kept = self._models(users).unique(return_inverse=True)
+        first = torch.empty_like(who).scatter_(0, kept, torch.arange(len(users), device=users.device))
+        owners = users[first]  # [n] a user of every model
+        loss, number = 0.0, 0
+        for level in sorted({0, self.answer_level}, reverse=True):
+            own = [seen for seen in observations if (0 if seen.rewards else self.answer_level) == level]
+            if not own:
+                continue
+            groups = [(self._models(seen.users), seen.about, seen.values) for seen in own]
+            thetas = self.thetas(owners)
+            inner = levels[level + 1].lifted(thetas[level + 1]) if level + 1 < len(levels) else None
+            centre = self._checked_centre(owners) if inner is None else inner
+            world, model = (self.representation, self.catalogue), levels[level].model
+            lost = newton.fit(self.link, model, groups, *world, who, centre, thetas[level])
+            loss, number = loss + float(lost.sum()), number + int(model.count[who].sum())
+        self.link_loss, self.link_seconds = loss / max(1, number), time.perf_counter() - start
 
     def _observations(self) -> list[Observations]:
         """Everything in the log, by kind: rewards first, then answers."""
@@ -273,3 +352,16 @@ class LinearBandit(Bandit):
     def _fitting(self, hook: str, given: Tensor, shape: tuple[int, ...]) -> Tensor:
         source = f"{type(self).__name__}.{hook}"
         return expect_tensor(source, given, shape, self.arm_model.moment.dtype)
+
+
+def check_link(link: Link, representation: Representation) -> Link:
+    """The link, if the representation can learn by it."""
+    if not isinstance(link, Link):
+        raise TypeError(f"link must be a Link, got {link!r}")
+    if not link.is_linear and representation.learns and not representation.takes_links:
+        raise ValueError(
+            f"link {type(link).__name__} and representation {type(representation).__name__}: this one learns "
+            "by squared errors of linear means, which the link's are not; use the link Identity, or a "
+            "representation that trains by the link's loss (Network), or does not learn (Observed)"
+        )
+    return link

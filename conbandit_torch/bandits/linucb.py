@@ -5,6 +5,7 @@ from __future__ import annotations
 from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.representation import Representation
 
 
@@ -23,6 +24,7 @@ class LinUCB(LinearBandit):
         alpha: factor of the confidence width, a number or a theory value.
         ridge: weight of the penalty `|theta|^2`.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: not used; every policy takes one.
     """
 
@@ -34,10 +36,17 @@ class LinUCB(LinearBandit):
         alpha: Alpha = 0.5,
         ridge: float = 1.0,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
-            catalogue, num_users, alpha=alpha, ridge=ridge, representation=representation, seed=seed
+            catalogue,
+            num_users,
+            alpha=alpha,
+            ridge=ridge,
+            representation=representation,
+            link=link,
+            seed=seed,
         )
 
     @property

@@ -11,6 +11,7 @@ from conbandit_torch.kernels import kernels_for
 from conbandit_torch.models import levels as chain
 from conbandit_torch.models.confidence import Alpha, check_alpha
 from conbandit_torch.models.levels import Level
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.representation import Representation
 
 
@@ -32,6 +33,7 @@ class LinThompson(LinearBandit):
         scale: factor of the sample's standard deviation, a number or a theory value.
         ridge: weight of the penalty `|theta|^2`.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the samples.
     """
 
@@ -45,10 +47,11 @@ class LinThompson(LinearBandit):
         scale: Alpha = 0.1,
         ridge: float = 1.0,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
-            catalogue, num_users, ridge=ridge, representation=representation, root=True, seed=seed
+            catalogue, num_users, ridge=ridge, representation=representation, link=link, root=True, seed=seed
         )
         self.scale = check_alpha("scale", scale)
 

@@ -144,10 +144,12 @@ class Forgiving(Callback):
 
     Args:
         callback: one that a run can do without, such as a logger.
+        name: what to call it; None: by its class.
     """
 
-    def __init__(self, callback: Callback) -> None:
+    def __init__(self, callback: Callback, name: str | None = None) -> None:
         self._callback: Callback | None = callback
+        self._name = type(callback).__name__ if name is None else name
 
     def on_start(self, simulation: SimulationView) -> None:
         """Pass it on."""
@@ -179,6 +181,6 @@ class Forgiving(Callback):
         try:
             getattr(self._callback, hook)(*arguments)
         except Exception as error:
-            name = type(self._callback).__name__
-            _log.warning("%s failed and is left out from here on: %s: %s", name, type(error).__name__, error)
+            kind = type(error).__name__
+            _log.warning("%s failed and is left out from here on: %s: %s", self._name, kind, error)
             self._callback = None

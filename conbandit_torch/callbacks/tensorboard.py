@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +10,32 @@ from conbandit_torch.callbacks.base import Callback, SimulationView
 from conbandit_torch.callbacks.events import add_histogram, say_errors_once, sync_events
 from conbandit_torch.core.files import make_folder, naming
 from conbandit_torch.running.folder import put_events_first
-from conbandit_torch.running.objective import objective_of
+from conbandit_torch.running.objective import REGRET, objective_of
 from conbandit_torch.running.record import Record
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 
+def scalars_of(record: Record) -> dict[str, float]:
+    """A record's numbers by tag, those of its details among them."""
+    scalars = {
+        REGRET.tag: record.cumulative_regret,
+        "Regret/instant": record.regret,
+        "reward/mean": record.reward,
+        "error/theta": record.theta_error,
+        "error/prediction": record.prediction_error,
+        "questions/per_user": record.questions,
+    }
+    scalars |= {tag: float(detail) for tag, detail in record.details.items() if detail.numel() == 1}
+    return {tag: value for tag, value in scalars.items() if value is not None}
+
+
 class TensorBoard(Callback):
     """Logs the records to TensorBoard.
 
-    Tags: regret/cumulative, regret/instant, reward/mean, error/theta, error/prediction,
-    ctr/cumulative, ctr/window (the last full one), ctr/counted (when a log is replayed; no regret then),
+    Tags: Regret/cumulative, Regret/instant, reward/mean, error/theta, error/prediction,
+    CTR/cumulative, CTR/window (the last full one), CTR/events counted (of a replayed log; no regret then),
     questions/per_user, questions/distinct_terms, questions/effective_terms, questions/top10_share,
     width/arm, width/term, width/hidden, hidden/last_change, hidden/refit_seconds, and whatever else the
     policy's `diagnostics` has; histograms questions/times_asked and hidden/features.
@@ -68,40 +81,25 @@ class TensorBoard(Callback):
 
     def on_record(self, simulation: SimulationView, record: Record) -> None:
         """Log the numbers."""
-        scalars: dict[str, float | None] = {
-            "regret/cumulative": record.cumulative_regret,
-            "regret/instant": record.regret,
-            "reward/mean": record.reward,
-            "error/theta": record.theta_error,
-            "error/prediction": record.prediction_error,
-            "questions/per_user": record.questions,
-        }
         with naming(self._folder):
             for tag, detail in record.details.items():
-                if detail.numel() == 1:
-                    scalars[tag] = float(detail)
-                elif detail.numel() > 1:
+                if detail.numel() > 1:
                     add_histogram(self._writer, tag, detail, record.round)
-            for name, value in scalars.items():
-                if value is not None:
-                    self._writer.add_scalar(name, value, record.round)
+            for tag, value in scalars_of(record).items():
+                self._writer.add_scalar(tag, value, record.round)
 
     def on_end(self, simulation: SimulationView) -> None:
-        """Log the hyper-parameters with the final regret or click-through rate, and close."""
+        """Log the hyper-parameters, beside the curve of regret or click-through rate, and close."""
         from torch.utils.tensorboard.summary import hparams
 
         last = simulation.records[-1]
-        objective = objective_of([last])
-        value = objective.value(last)
-        final = {} if isnan(value) else {f"final/{objective.column}": value}
         with naming(self._folder):
             # Not by the writer's own `add_hparams`, which opens another file, and at round 0: if this end is
-            # played again, what it logged is purged with the rounds.
+            # played again, what it logged is purged with the rounds. HParams looks a metric's value up in the
+            # curve of that tag, so none is given here.
             files: Any = self._writer.file_writer
-            for summary in hparams(self._hparams, final):
+            for summary in hparams(self._hparams, {objective_of([last]).tag: None}):
                 files.add_summary(summary, last.round)
-            for tag, value in final.items():
-                self._writer.add_scalar(tag, value, last.round)
             self._writer.close()
         sync_events(self._folder)
 

@@ -47,7 +47,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     resume.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     for command in (run, tune):
-        command.add_argument("config", type=Path, metavar="CONFIG", help="YAML file")
+        command.add_argument(
+            "config", type=Path, metavar="CONFIG", help="YAML file, or the name of one of `conbandit configs`"
+        )
         command.add_argument("--rounds", metavar="N", help="rounds to play")
         command.add_argument(
             "--out", type=Path, metavar="DIR", help="folder for results (default: a new one)"
@@ -73,16 +75,46 @@ def build_parser() -> argparse.ArgumentParser:
             "--devices", type=int, metavar="N", help="split users over N processes of a machine (default: 1)"
         )
         command.add_argument("--num-nodes", type=int, metavar="M", help="on M machines (default: 1)")
+    watch = commands.add_parser(
+        "watch",
+        help="open TensorBoard on the regret curves of a results folder",
+        description="Start TensorBoard for this machine alone, and open it on the regret curves: pinned, "
+        "not smoothed, in one colour per policy. Works while a run goes on.",
+    )
+    watch.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    watch.add_argument("--port", type=int, metavar="P", help="default: 6006, or the next that is free")
+    watch.add_argument("--no-browser", action="store_true", help="print the address, and open nothing")
     report = commands.add_parser("report", help="compare the policies of a results folder")
     report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     plot = commands.add_parser("plot", help="draw the curves of a results folder, as PNG and PDF")
     plot.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    plot.add_argument("--log-x", action="store_true", help="rounds on a logarithmic axis")
     for command in (report, plot):
         command.add_argument(
             "--baseline", metavar="NAME", help="compare with this policy (default: the first)"
         )
+    _add_first_steps(commands)
     _add_data(commands)
     return parser
+
+
+def _add_first_steps(commands: Any) -> None:
+    commands.add_parser("configs", help="list the configs that come with this package")
+    init = commands.add_parser("init", help="copy a config of this package, to change it")
+    init.add_argument("path", type=Path, metavar="FILE", help="where to write it, for example my.yaml")
+    init.add_argument(
+        "--from",
+        dest="source",
+        default="quickstart",
+        metavar="NAME",
+        help="which one (default: quickstart; `conbandit configs` lists them)",
+    )
+    every = commands.add_parser("list", help="list the policies, environments and other parts of configs")
+    every.add_argument("kind", nargs="?", metavar="KIND", help="only these, for example policies")
+    describe = commands.add_parser(
+        "describe", help="a part's rule, arguments, defaults and lines of a config"
+    )
+    describe.add_argument("name", metavar="NAME", help="for example ConUCB, or module.Class of your own")
 
 
 def _add_data(commands: Any) -> None:
@@ -106,7 +138,13 @@ def _add_data(commands: Any) -> None:
         epilog=more,
         allow_abbrev=False,
     )
-    prepare.add_argument("--dim", type=int, default=50, metavar="D", help="features per item (default: 50)")
+    prepare.add_argument(
+        "--dim",
+        type=_whole_number_or_null,
+        default=50,
+        metavar="D",
+        help="features per item (default: 50); null: the side features themselves",
+    )
     prepare.add_argument("--ridge", type=float, default=1.0, metavar="R", help="of preferences (default: 1)")
     prepare.add_argument("--seed", type=int, default=0, metavar="S", help="of drawn negatives (default: 0)")
     prepare.add_argument(
@@ -117,3 +155,7 @@ def _add_data(commands: Any) -> None:
         command.add_argument(
             "--reader", metavar="CLASS", help="instead of recognising it: Yelp, or my_file.MyReader"
         )
+
+
+def _whole_number_or_null(text: str) -> int | None:
+    return None if text == "null" else int(text)

@@ -19,6 +19,6 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     results = read_results(options.folder)
     for line in results.left_out:
         console.print(f"left out: {line}", style="red", soft_wrap=True)
-    for path in draw_all(results, options.folder / PLOTS, options.baseline):
+    for path in draw_all(results, options.folder / PLOTS, options.baseline, log_x=options.log_x):
         Terminal().print(str(path), soft_wrap=True)
     return 0

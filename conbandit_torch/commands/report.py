@@ -6,13 +6,12 @@ import argparse
 
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.results.read import read_results
-from conbandit_torch.results.report import compare
 from conbandit_torch.running.folder import REPORT
 
 
 def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console: Terminal) -> int:
     """Run the command; returns the exit code."""
-    report = compare(read_results(options.folder), options.baseline)
+    report = read_results(options.folder).report(options.baseline)
     path = options.folder / REPORT
     path.write_text(report.markdown(), encoding="utf-8")
     output = Terminal()

@@ -10,11 +10,12 @@ from typing import Any
 from conbandit_torch.commands.how import check_how
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.load import load
+from conbandit_torch.configuration.packaged import find_config
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.results.tables import summary_table
 from conbandit_torch.running.folder import SUMMARY
 from conbandit_torch.running.job import describe
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import launch
 from conbandit_torch.running.runner import results_folder, run
 
@@ -24,13 +25,13 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     check_how(options)
     if options.seeds is not None:
         overrides.append(("seeds", options.seeds))
-    experiment = load(options.config, overrides)
+    experiment = load(find_config(options.config), overrides)
     how = {key: getattr(options, key) for key in ("jobs", "threads", "backend", "devices", "num_nodes")}
     return run_into(experiment, lambda: results_folder(options.out, options.config), console, **how)
 
 
 def run_into(
-    experiment: Experiment,
+    experiment: Plan,
     folder_of: Callable[[], Path],
     console: Terminal,
     *,
@@ -61,5 +62,5 @@ def run_into(
     output.print(summary_table(results, experiment))
     for result in failed:
         output.print(f"FAILED: {result.policy} seed {result.seed}: {result.error}", soft_wrap=True)
-    output.print(f"Results: {folder / SUMMARY}\nCurves:  tensorboard --logdir {folder}", soft_wrap=True)
+    output.print(f"Results: {folder / SUMMARY}\nCurves:  conbandit watch {folder}", soft_wrap=True)
     return 1 if failed else 0

@@ -20,16 +20,17 @@ from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.errors import check_keys
 from conbandit_torch.configuration.values import REFUSALS, parse_value
 from conbandit_torch.core.arguments import arguments_of
+from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.names import PUBLIC, public
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 
 GIVEN_TO_POLICIES = {"catalogue", "num_users", "seed"}  # by the experiment, not by the config
 GIVEN_TO_ENVIRONMENTS = {"seed"}
 
 
-def build_environment(experiment: Experiment, seed: int) -> Environment:
+def build_environment(experiment: Plan, seed: int) -> Environment:
     """The experiment's environment; errors of its constructor name the file."""
     part = experiment.environment
     given = {"seed": seed} if takes_seed(experiment) else {}
@@ -39,20 +40,25 @@ def build_environment(experiment: Experiment, seed: int) -> Environment:
     return environment
 
 
-def takes_seed(experiment: Experiment) -> bool:
+def takes_seed(experiment: Plan) -> bool:
     """Whether the experiment's environment draws anything; a recorded one has nothing to draw."""
     return "seed" in _defaults(resolve_name(experiment.environment["class_path"]))
 
 
-def build_policy(experiment: Experiment, name: str, environment: Environment, seed: int) -> Bandit:
+def build_policy(experiment: Plan, name: str, environment: Environment, seed: int) -> Bandit:
     """One of the experiment's policies, for the environment; errors of its constructor name the file."""
-    given = {"catalogue": environment.catalogue, "num_users": environment.num_users, "seed": seed}
+    return build_policy_for(experiment, name, environment.catalogue, environment.num_users, seed)
+
+
+def build_policy_for(experiment: Plan, name: str, catalogue: Catalogue, num_users: int, seed: int) -> Bandit:
+    """One of the experiment's policies, for a catalogue and so many users."""
+    given = {"catalogue": catalogue, "num_users": num_users, "seed": seed}
     where = f"{experiment.source}: policies.{name}"
     policy: Bandit = _instantiate(where, experiment.policies[name], Bandit, GIVEN_TO_POLICIES, given)
     return policy
 
 
-def build_callbacks(experiment: Experiment) -> list[Callback]:
+def build_callbacks(experiment: Plan) -> list[Callback]:
     """The experiment's own callbacks, new ones; errors of their constructors name the file."""
     return [
         _instantiate(f"{experiment.source}: callbacks.{name}", part, Callback, set(), {})
@@ -100,7 +106,7 @@ def _check(where: str, node: Any, base: type, skip: set[str]) -> dict[str, Any]:
     parameters, known = arguments_of(cls).parameters, _defaults(cls, skip)
     for name in given:
         if name not in known:
-            reason = _not_arguments(cls).get(name)
+            reason = not_arguments(cls).get(name)
             hint = choices(name, known) if reason is None else f": {reason}"
             raise ConfigError(f"{where}.init_args: {cls.__name__} has no argument {name!r}{hint}")
     for name in known:
@@ -166,7 +172,7 @@ def _wrong_type(where: str, value: Any, annotation: Any) -> str:
     if get_origin(annotation) not in (Union, UnionType, None):
         kinds = [annotation]  # such as list[str]
     plain = [kind.__name__ if isinstance(kind, type) else str(kind) for kind in kinds if not _is_part(kind)]
-    classes = [name for kind in kinds if _is_part(kind) for name in _public_subclasses(kind)]
+    classes = [name for kind in kinds if _is_part(kind) for name in public_subclasses(kind)]
     if not classes:
         return f"{where}: expected {' or '.join(plain)}, got {value}"
     either = f"{' or '.join(plain)}, or " if plain else ""
@@ -199,7 +205,7 @@ def _class_of(where: str, name: str, base: type) -> type:
     except (Exception, SystemExit) as error:  # a program's module ends the process when imported
         raise ConfigError(f"{where}.class_path: {name}: {type(error).__name__}: {error}") from None
     if not isinstance(found, type) or not issubclass(found, base):
-        raise ConfigError(f"{where}: {name} is no {base.__name__}{choices(name, _public_subclasses(base))}")
+        raise ConfigError(f"{where}: {name} is no {base.__name__}{choices(name, public_subclasses(base))}")
     if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
         raise ConfigError(f"{where}: {name} lacks {missing}, which every {base.__name__} has")
     return found
@@ -213,21 +219,22 @@ def _finds(name: Any, base: type) -> bool:
 
 
 def _unknown_class(where: str, name: str, base: type) -> ConfigError:
-    hint = choices(name, _public_subclasses(base))
+    hint = choices(name, public_subclasses(base))
     return ConfigError(f"{where}: unknown class {name!r}{hint}; your own is named module.Class")
 
 
-def _public_subclasses(base: type) -> list[str]:
+def public_subclasses(base: type) -> list[str]:
     """Public classes of the kind, by name."""
     known = _known_subclasses(base)
     return [name for name in sorted(PUBLIC) if name in known and known[name] is public(name)]
 
 
 def _known_subclasses(base: type) -> dict[str, type]:
-    """Classes of the kind that can be made, by name; all public ones are imported for it."""
+    """Classes of the kind that can be made, by name; all public ones are imported for it, and come first."""
     for name in PUBLIC:
         public(name)
     kinds = [*_subclasses(base)] or [base]  # a part that has no kinds is its own
+    kinds.sort(key=lambda cls: PUBLIC.get(cls.__name__) == cls.__module__)  # the last of a name is kept
     return {cls.__name__: cls for cls in kinds if not inspect.isabstract(cls)}
 
 
@@ -246,7 +253,7 @@ def _defaults(cls: type, skip: set[str] | None = None) -> dict[str, Any]:
     return _taken(cls, defaults)
 
 
-def _not_arguments(cls: type) -> dict[str, str]:
+def not_arguments(cls: type) -> dict[str, str]:
     """Arguments of a base that the class sets itself, and why."""
     found: dict[str, str] = getattr(cls, "not_arguments", {})
     return found
@@ -254,7 +261,7 @@ def _not_arguments(cls: type) -> dict[str, str]:
 
 def _taken(cls: type, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments without those that the class sets itself, which jsonargparse finds in its base."""
-    return {name: value for name, value in arguments.items() if name not in _not_arguments(cls)}
+    return {name: value for name, value in arguments.items() if name not in not_arguments(cls)}
 
 
 def _parser(base: type, skip: set[str]) -> ArgumentParser:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,8 +12,14 @@ from jsonargparse.typing import PositiveInt
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
-from conbandit_torch.configuration.build import GIVEN_TO_ENVIRONMENTS, GIVEN_TO_POLICIES, resolve_part
+from conbandit_torch.configuration.build import (
+    GIVEN_TO_ENVIRONMENTS,
+    GIVEN_TO_POLICIES,
+    build_environment,
+    resolve_part,
+)
 from conbandit_torch.configuration.errors import check_keys
+from conbandit_torch.configuration.loggers import resolve_logger
 from conbandit_torch.configuration.values import REFUSALS, parse_value
 from conbandit_torch.configuration.yaml_files import read_yaml, value_of
 from conbandit_torch.core.errors import ConfigError, choices
@@ -20,10 +27,11 @@ from conbandit_torch.core.screen import BadFeedback
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import Kernels
 from conbandit_torch.running.folder import is_reserved
-from conbandit_torch.running.plan import Experiment, IfLoggerFails
+from conbandit_torch.running.plan import IfLoggerFails, Plan
 from conbandit_torch.running.processes import Precision
 
 _REQUIRED = ("rounds", "environment", "policies")
+_ALL = "all"  # rounds of an environment that ends: a log
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {
     "precision": Precision,
@@ -31,11 +39,12 @@ _CHOICES = {
     "bad_feedback": BadFeedback,
     "if_logger_fails": IfLoggerFails,
 }
-_PARTS = ("environment", "policies", "callbacks")
-_OPTIONAL = ("seeds", "accelerator", *_WHOLE_NUMBERS[1:], *_CHOICES, "callbacks", "tune")
+_PARTS = ("environment", "policies", "callbacks", "loggers")
+_SETTINGS = (*_WHOLE_NUMBERS[1:], "keep_policies", *_CHOICES)
+_OPTIONAL = ("seeds", "accelerator", *_SETTINGS, "callbacks", "loggers", "tune")
 
 
-def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Experiment:
+def load(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> Plan:
     """The experiment that a YAML file describes; its section `tune` is for `conbandit tune` alone.
 
     Args:
@@ -61,15 +70,13 @@ def read(path: Path, overrides: Iterable[tuple[str, str]] = ()) -> dict[str, Any
     return config
 
 
-def resolve(config: dict[str, Any], path: Path) -> Experiment:
+def resolve(config: dict[str, Any], path: Path) -> Plan:
     """The experiment that the content of the file `path` describes, with all defaults filled in."""
     config = {key: value for key, value in config.items() if key != "tune"}
     check_keys(config, f"{path}", required=_REQUIRED, optional=_OPTIONAL)
     if not isinstance(config["policies"], dict) or not config["policies"]:
         raise ConfigError(f"{path}: policies: expected a mapping of names to policies")
-    named = config.get("callbacks") or {}
-    if not isinstance(named, dict):
-        raise ConfigError(f"{path}: callbacks: expected a mapping of names to callbacks, got {named!r}")
+    named = _named(path, config, "callbacks")
     settings = _settings(path, {k: v for k, v in config.items() if k not in _PARTS})
     policies = {}
     for name, node in config["policies"].items():
@@ -90,7 +97,39 @@ def resolve(config: dict[str, Any], path: Path) -> Experiment:
         str(name): resolve_part(f"{path}: callbacks.{name}", node, Callback, set())
         for name, node in named.items()
     }
-    return Experiment(str(path), environment=environment, policies=policies, callbacks=callbacks, **settings)
+    loggers = {
+        str(name): resolve_logger(f"{path}: loggers.{name}", node)
+        for name, node in _named(path, config, "loggers").items()
+    }
+    whole_log = settings["rounds"] == _ALL
+    if whole_log:
+        settings["rounds"] = 1  # until the environment says how many it holds
+    plan = Plan(
+        str(path),
+        environment=environment,
+        policies=policies,
+        callbacks=callbacks,
+        loggers=loggers,
+        **settings,
+    )
+    return replace(plan, rounds=_length(plan)) if whole_log else plan
+
+
+def _length(plan: Plan) -> int:
+    """How many rounds the environment holds: a number from here on, so that results name it."""
+    environment = build_environment(plan, plan.seeds[0])
+    if environment.length is None:
+        raise ConfigError(
+            f"{plan.source}: rounds: {_ALL}, but {type(environment).__name__} never ends: give a number"
+        )
+    return environment.length
+
+
+def _named(path: Path, config: dict[str, Any], key: str) -> dict[str, Any]:
+    named: Any = config.get(key) or {}
+    if not isinstance(named, dict):
+        raise ConfigError(f"{path}: {key}: expected a mapping of names to {key}, got {named!r}")
+    return named
 
 
 def parse_seeds(value: Any) -> list[int]:
@@ -125,22 +164,27 @@ def set_value(config: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    kinds = dict.fromkeys(_WHOLE_NUMBERS, PositiveInt) | _CHOICES | {"accelerator": str}
+    kinds = (
+        dict.fromkeys(_WHOLE_NUMBERS, PositiveInt) | _CHOICES | {"accelerator": str, "keep_policies": bool}
+    )
+    expected = dict.fromkeys(_WHOLE_NUMBERS, "a whole number of at least 1")
+    expected |= {key: f"one of {', '.join(get_args(values))}" for key, values in _CHOICES.items()}
+    expected |= {"accelerator": "a name such as cpu or cuda", "keep_policies": "true or false"}
     seeds = given.pop("seeds", 0)
-    settings: dict[str, Any] = {}  # those given: Experiment knows the defaults
+    settings: dict[str, Any] = {}  # those given: Plan knows the defaults
     for key, value in given.items():
+        if key == "rounds" and value == _ALL:
+            settings[key] = value
+            continue
         try:
             settings[key] = parse_value(value, kinds[key])
             if value is None:
                 raise TypeError
         except REFUSALS:
-            expected = (
-                "a name such as cpu or cuda" if key == "accelerator" else "a whole number of at least 1"
-            )
-            if key in _CHOICES:
-                expected = f"one of {', '.join(get_args(_CHOICES[key]))}"
-            raise ConfigError(f"{path}: {key}: expected {expected}, got {value!r}") from None
-    settings |= {key: int(settings[key]) for key in _WHOLE_NUMBERS if key in settings}  # plain, for YAML
+            besides = f" ({_ALL}: as many as a log holds)" if key == "rounds" else ""
+            raise ConfigError(f"{path}: {key}: expected {expected[key]}, got {value!r}{besides}") from None
+    whole = [key for key in _WHOLE_NUMBERS if settings.get(key, _ALL) != _ALL]
+    settings |= {key: int(settings[key]) for key in whole}  # plain, for YAML
     try:
         settings["seeds"] = parse_seeds(seeds)
     except (ValueError, TypeError):

@@ -15,6 +15,7 @@ from conbandit_torch.conversation.term_rules import (
 )
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.refits import RefitEvery
 from conbandit_torch.models.representation import Representation
 
@@ -37,6 +38,7 @@ class ConLinUCB(OneLevelMixin, LinUCB):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -50,6 +52,7 @@ class ConLinUCB(OneLevelMixin, LinUCB):
         schedule: Schedule = LogSchedule(5),
         select: Selection = OptimalTerm(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -60,6 +63,7 @@ class ConLinUCB(OneLevelMixin, LinUCB):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -79,6 +83,7 @@ class ConLinUCBMCR(ConLinUCB):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -92,6 +97,7 @@ class ConLinUCBMCR(ConLinUCB):
         schedule: Schedule = LogSchedule(5),
         select: Selection = MaxConfidenceRadius(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -102,6 +108,7 @@ class ConLinUCBMCR(ConLinUCB):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -121,6 +128,7 @@ class ConLinUCBBS(ConLinUCB):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -134,6 +142,7 @@ class ConLinUCBBS(ConLinUCB):
         schedule: Schedule = LogSchedule(5),
         select: Selection = BarycentricSpanner(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -144,6 +153,7 @@ class ConLinUCBBS(ConLinUCB):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -163,6 +173,7 @@ class ConLinUCBUCB(ConLinUCB):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -176,6 +187,7 @@ class ConLinUCBUCB(ConLinUCB):
         schedule: Schedule = LogSchedule(5),
         select: Selection = UpperConfidenceTerm(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -186,6 +198,7 @@ class ConLinUCBUCB(ConLinUCB):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )
 

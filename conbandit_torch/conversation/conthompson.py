@@ -8,6 +8,7 @@ from conbandit_torch.conversation.term_rules import OptimalTerm, Selection
 from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha, check_alpha
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.representation import Representation
 
 
@@ -31,6 +32,7 @@ class ConThompson(ConversationMixin, LinThompson):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -46,6 +48,7 @@ class ConThompson(ConversationMixin, LinThompson):
         schedule: Schedule = LogSchedule(5),
         select: Selection = OptimalTerm(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -58,5 +61,6 @@ class ConThompson(ConversationMixin, LinThompson):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )

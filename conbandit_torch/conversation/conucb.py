@@ -15,6 +15,7 @@ from conbandit_torch.conversation.term_rules import (
 from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.representation import Representation
 
 
@@ -40,6 +41,7 @@ class ConUCB(ConversationMixin, LinUCB):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -55,6 +57,7 @@ class ConUCB(ConversationMixin, LinUCB):
         schedule: Schedule = LogSchedule(5),
         select: Selection = OptimalTerm(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -67,6 +70,7 @@ class ConUCB(ConversationMixin, LinUCB):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -88,6 +92,7 @@ class VarRS(ConUCB):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -103,6 +108,7 @@ class VarRS(ConUCB):
         schedule: Schedule = LogSchedule(5),
         select: Selection = RandomTerm(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -115,6 +121,7 @@ class VarRS(ConUCB):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -136,6 +143,7 @@ class VarMRC(ConUCB):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -151,6 +159,7 @@ class VarMRC(ConUCB):
         schedule: Schedule = LogSchedule(5),
         select: Selection = MaxRelatedConfidence(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -163,6 +172,7 @@ class VarMRC(ConUCB):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -184,6 +194,7 @@ class VarLCR(ConUCB):
         schedule: when to ask.
         select: what to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -199,6 +210,7 @@ class VarLCR(ConUCB):
         schedule: Schedule = LogSchedule(5),
         select: Selection = LargestConfidenceReduction(),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -211,6 +223,7 @@ class VarLCR(ConUCB):
             schedule=schedule,
             select=select,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -230,6 +243,7 @@ class ArmCon(ArmConversationMixin, LinUCB):
         ridge: weight of the penalty `|theta|^2`.
         schedule: when to ask.
         representation: what the model sees of the arms; None: the catalogue's features.
+        link: how means follow from scores: `Identity()`, or `Logistic()` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -242,6 +256,7 @@ class ArmCon(ArmConversationMixin, LinUCB):
         ridge: float = 1.0,
         schedule: Schedule = LogSchedule(5),
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -251,5 +266,6 @@ class ArmCon(ArmConversationMixin, LinUCB):
             ridge=ridge,
             schedule=schedule,
             representation=representation,
+            link=link,
             seed=seed,
         )

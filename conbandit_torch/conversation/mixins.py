@@ -11,6 +11,7 @@ from torch import Tensor
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.conversation.asking import Asking
 from conbandit_torch.conversation.schedules import LogSchedule, Schedule
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, rows_of
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_rows, expect_tensor
@@ -32,7 +33,7 @@ class AskingMixin(Bandit):
         base: the base bandit's own arguments.
     """
 
-    asked: Tensor  # [U] questions that each user has been asked
+    asked: Tensor = buffer()  # [U] questions that each user has been asked
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -74,11 +75,10 @@ class AskingMixin(Bandit):
         source = f"{type(self.schedule).__name__}.due"
         asking = self.asking(context)
         due = expect_tensor(source, self.schedule.due(asking), (len(context),), torch.bool)
-        rows: Index = due.nonzero().squeeze(1)
         number = int(due.sum())
         if not self.anybody(number > 0):  # where users share something, all learn from an answer
             return None
-        rows = EVERY_ROW if number == len(context) else rows
+        rows: Index = EVERY_ROW if number == len(context) else due.nonzero().squeeze(1)
         return Question(rows, self.question(asking.take(rows)))
 
     @abstractmethod

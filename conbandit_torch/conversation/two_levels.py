@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from conbandit_torch.conversation.key_terms import KeyTermMixin
 from conbandit_torch.conversation.schedules import LogSchedule, Schedule
 from conbandit_torch.conversation.term_rules import OptimalTerm, Selection
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha, check_alpha
 from conbandit_torch.models.levels import Level
@@ -39,6 +40,7 @@ class ConversationMixin(KeyTermMixin):
         base: the base bandit's own arguments, without `ridge`: the arm level's is 1 - mix.
     """
 
+    term_model: RidgeRegression = submodule()
     answer_level = 1
     not_arguments: ClassVar[dict[str, str]] = KeyTermMixin.not_arguments | {
         "ridge": "with two levels the arm level's ridge is 1 - mix; set mix, or term_ridge for the key-term "

@@ -30,8 +30,12 @@ def quadratic(matrices: Tensor, vectors: Tensor) -> Tensor:
 
     It is the product of H_b and v_k v_k^T, both laid out flat: one large matrix product for all of them,
     in runs of vectors so that the outer products stay small. What is above the diagonal counts twice, and
-    what is below it not at all, which halves the work.
+    what is below it not at all, which halves the work. For few matrices the outer products would take longer
+    than they save.
     """
+    if 2 * len(matrices) <= vectors.shape[1]:
+        some = matrices.split(rows_per_block(vectors.numel()))
+        return torch.cat([(vectors @ own).mul_(vectors).sum(-1) for own in some])
     row, column = torch.triu_indices(vectors.shape[1], vectors.shape[1], device=vectors.device)
     flat = matrices.flatten(1).index_select(1, row * vectors.shape[1] + column)  # [B, D (D+1) / 2]
     flat.mul_(torch.where(row == column, 1, 2))

@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import EVERY_ROW, Index
+from conbandit_torch.core.checks import all_finite
 
 
 class Edges(NamedTuple):
@@ -47,8 +49,8 @@ class Catalogue(nn.Module):
         feature_names: D names, for people, and to hide features by.
     """
 
-    arm_features: Tensor  # [N, D]
-    term_features: Tensor  # [K, D]
+    arm_features: Tensor = buffer()  # [N, D]
+    term_features: Tensor = buffer()  # [K, D]
     _arm_offsets: Tensor  # [N + 1]
     _arm_terms: Tensor  # [E]
     _arm_weights: Tensor  # [E]
@@ -71,8 +73,8 @@ class Catalogue(nn.Module):
             raise ValueError(f"arm_features must be [N, D], got shape {list(features.shape)}")
         if not features.is_floating_point():
             raise ValueError(f"arm_features must be floating point, got {features.dtype}")
-        bad = (~features.isfinite()).any(1).nonzero().flatten()
-        if len(bad):
+        if not all_finite(features):
+            bad = (~features.isfinite()).any(1).nonzero().flatten()
             raise ValueError(f"arm_features holds NaN or infinity, in rows {_some(bad)}")
         self.register_buffer("arm_features", features.contiguous(), persistent=False)
 
@@ -108,6 +110,10 @@ class Catalogue(nn.Module):
         self.term_names = _names("term_names", term_names, self.num_terms, "term")
         self.feature_names = _names("feature_names", feature_names, self.dim, "feature")
 
+    def __repr__(self) -> str:
+        terms = f"{self.num_terms:,} key-terms"
+        return f"Catalogue({self.num_arms:,} arms, {terms}, {self.dim} features in {self.arm_features.dtype})"
+
     @property
     def dim(self) -> int:
         """`D`, the length of an arm's feature vector."""
@@ -126,6 +132,21 @@ class Catalogue(nn.Module):
         """[n, D] features of key-terms."""
         return self.term_features[ids]
 
+    @classmethod
+    def from_tensors(
+        cls, tensors: dict[str, Tensor], arm_names: Sequence[str], term_names: Sequence[str]
+    ) -> Catalogue:
+        """The catalogue whose `named_buffers` these were, bit for bit."""
+        arms, offsets = tensors["arm_features"], tensors["_arm_offsets"]
+        owner = torch.arange(len(arms), device=arms.device).repeat_interleave(offsets.diff())
+        edges = torch.stack((owner, tensors["_arm_terms"]))
+        size = (len(arms), len(tensors["term_features"]))
+        graph = torch.sparse_coo_tensor(edges, tensors["_arm_weights"], size, check_invariants=False)
+        catalogue = cls(arms, graph, arm_names=arm_names, term_names=term_names)
+        for name, value in tensors.items():  # weights that are scaled once more may differ in the last digit
+            setattr(catalogue, name, value)
+        return catalogue
+
     def restricted_to(self, columns: Tensor) -> Catalogue:
         """These arms, key-terms and graph, with only some of the features."""
         part = copy.copy(self)
@@ -137,6 +158,16 @@ class Catalogue(nn.Module):
         }
         part.feature_names = tuple(self.feature_names[column] for column in columns.tolist())
         return part
+
+    def seen_as(self, arm_features: Tensor) -> Catalogue:
+        """These arms, key-terms and graph, with other features [N, D']."""
+        other = copy.copy(self)
+        other._buffers = {
+            **self._buffers,
+            "arm_features": arm_features,
+            "term_features": self.average(arm_features),
+        }
+        return other
 
     def extended(
         self,

@@ -111,6 +111,9 @@ class Context:
     def __len__(self) -> int:
         return self.users.shape[0]
 
+    def __repr__(self) -> str:
+        return f"Context({len(self):,} users, {self.arms.shape[1]:,} candidates each)"
+
     @cached_property
     def rows(self) -> Tensor:
         """[B] the users' rows of per-user state, as ids: `buffer[context.rows, arm]`.

@@ -29,3 +29,11 @@ def gather_digests(digest: str, processes: Processes) -> list[str]:
 def data_digest(module: nn.Module) -> str:
     """A digest of what an environment is given, before its users are split and its numbers converted."""
     return fingerprint(dict(module.named_buffers()))
+
+
+def catalogue_digest(catalogue: nn.Module) -> str:
+    """A digest of a catalogue's arms and graph, the same in any precision of at least float32."""
+    kept = ("arm_features", "_arm_offsets", "_arm_terms", "_arm_weights")
+    tensors = (catalogue.get_buffer(name) for name in kept)
+    rounded = (tensor.float() if tensor.is_floating_point() else tensor for tensor in tensors)
+    return fingerprint(dict(zip(kept, rounded, strict=True)))

@@ -18,6 +18,8 @@ _NAMES_OF = {
     "conbandit_torch.bandits.hlinucb": ("HLinUCB",),
     "conbandit_torch.bandits.linear": ("LinearBandit",),
     "conbandit_torch.bandits.linucb": ("LinUCB",),
+    "conbandit_torch.bandits.logistic": ("LogisticThompson", "LogisticUCB"),
+    "conbandit_torch.bandits.neural": ("NeuralLinear", "NeuralThompson"),
     "conbandit_torch.bandits.thompson": ("LinThompson",),
     "conbandit_torch.bandits.uniform": ("Random",),
     "conbandit_torch.callbacks.base": ("Callback",),
@@ -30,6 +32,8 @@ _NAMES_OF = {
         "ConLinUCBUCB",
         "HConLinUCB",
     ),
+    "conbandit_torch.conversation.conlogistic": ("ConLogisticThompson", "ConLogisticUCB"),
+    "conbandit_torch.conversation.conneural": ("ConNeuralLinear",),
     "conbandit_torch.conversation.conthompson": ("ConThompson",),
     "conbandit_torch.conversation.conucb": (
         "ArmCon",
@@ -52,6 +56,20 @@ _NAMES_OF = {
         "WhileUncertain",
     ),
     "conbandit_torch.conversation.spanner": ("BarycentricSpanner",),
+    "conbandit_torch.conversation.comparisons": (
+        "ComparisonMixin",
+        "RelativeConUCB",
+    ),
+    "conbandit_torch.conversation.graph": (
+        "GraphConUCB",
+        "GraphMixin",
+    ),
+    "conbandit_torch.conversation.pair_rules": (
+        "BestDifference",
+        "BestThenDifference",
+        "BestTwoTerms",
+        "PairSelection",
+    ),
     "conbandit_torch.conversation.term_rules": (
         "LargestConfidenceReduction",
         "MaxConfidenceRadius",
@@ -65,7 +83,10 @@ _NAMES_OF = {
     "conbandit_torch.core.catalogue": ("Catalogue",),
     "conbandit_torch.core.context": ("Context",),
     "conbandit_torch.core.decisions": ("OpenDecisions",),
-    "conbandit_torch.core.errors": ("DataError",),
+    "conbandit_torch.core.errors": (
+        "ConfigError",
+        "DataError",
+    ),
     "conbandit_torch.core.questions": (
         "Answer",
         "Arms",
@@ -85,12 +106,18 @@ _NAMES_OF = {
     ),
     "conbandit_torch.datasets.events": ("LoggedEvents",),
     "conbandit_torch.datasets.prepare": ("prepare",),
+    "conbandit_torch.datasets.readers.coat": ("Coat",),
+    "conbandit_torch.datasets.readers.json_reviews": ("JsonReviews",),
+    "conbandit_torch.datasets.readers.kuai": ("Kuai",),
     "conbandit_torch.datasets.readers.lastfm": ("LastFM",),
     "conbandit_torch.datasets.readers.mind": ("MIND",),
     "conbandit_torch.datasets.readers.movielens": ("MovieLens",),
+    "conbandit_torch.datasets.readers.movielens_users": ("MovieLensUsers",),
+    "conbandit_torch.datasets.readers.open_bandit": ("OpenBandit",),
     "conbandit_torch.datasets.readers.table": ("Table",),
     "conbandit_torch.datasets.readers.yelp": ("Yelp",),
     "conbandit_torch.environments.base": ("Environment",),
+    "conbandit_torch.environments.curved": ("Curved",),
     "conbandit_torch.environments.delays": (
         "Delay",
         "FixedDelay",
@@ -120,6 +147,8 @@ _NAMES_OF = {
         "Refit",
     ),
     "conbandit_torch.models.levels": ("Level",),
+    "conbandit_torch.models.links": ("Identity", "Link", "Logistic"),
+    "conbandit_torch.models.network": ("Layers", "Network"),
     "conbandit_torch.models.representation": (
         "Observed",
         "Representation",
@@ -129,6 +158,13 @@ _NAMES_OF = {
         "LoggedDecisions",
         "off_policy",
     ),
+    "conbandit_torch.results.read": ("read_results",),
+    "conbandit_torch.results.results": ("Results",),
+    "conbandit_torch.running.experiment": (
+        "Experiment",
+        "JobsFailedError",
+    ),
+    "conbandit_torch.running.kept": ("load_policy",),
 }
 PUBLIC = {name: module for module, names in _NAMES_OF.items() for name in names}
 """The module of every public name."""

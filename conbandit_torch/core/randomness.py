@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -37,6 +38,12 @@ def _mix_(x: Tensor) -> Tensor:
     return x.bitwise_xor_(_shift(x, 31))
 
 
+@lru_cache(maxsize=1024)
+def _key(seed: int, purpose: str) -> int:
+    digest = hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest()
+    return _signed(int.from_bytes(digest, "little"))
+
+
 class Stream:
     """One purpose's random numbers, for many users at once.
 
@@ -50,8 +57,7 @@ class Stream:
 
     def __init__(self, seed: int, purpose: str) -> None:
         # A stream's numbers depend on this alone; kernels draw the same ones from it.
-        digest = hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest()
-        self.key = _signed(int.from_bytes(digest, "little"))
+        self.key = _key(seed, purpose)
 
     def bits(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] int64, all 64 bits random."""
@@ -66,7 +72,8 @@ class Stream:
 
     def normal(self, users: Tensor, rounds: Tensor | int, count: int) -> Tensor:
         """[B, count] float64, standard normal (Box-Muller)."""
-        return box_muller(self.uniform(users, rounds, 2 * count))
+        radius, angle = self.uniform(users, rounds, 2 * count).chunk(2, dim=1)
+        return (-2 * torch.log1p(-radius)).sqrt() * torch.cos(2 * math.pi * angle)
 
     def integers(self, users: Tensor, rounds: Tensor | int, count: int, high: int) -> Tensor:
         """[B, count] int64, uniform on 0 .. high - 1."""
@@ -125,12 +132,6 @@ class Stream:
         if len(short):
             chosen[short] = self._distinct(users[short], rounds[short], count, population, 2 * size)
         return chosen
-
-
-def box_muller(uniform: Tensor) -> Tensor:
-    """[B, n] standard normal numbers from uniform ones [B, 2 n]."""
-    radius, angle = uniform.chunk(2, dim=1)
-    return (-2 * torch.log1p(-radius)).sqrt() * torch.cos(2 * math.pi * angle)
 
 
 def _sort_rows(keys: Tensor) -> Tensor:

@@ -6,15 +6,17 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.parts import Remembers, short_repr
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.core.questions import Answer, Question
 from conbandit_torch.core.rounds import Logged, Outcome
 from conbandit_torch.environments.hiding import HiddenFeatures
 
 
-class Environment(nn.Module, ABC):
+class Environment(nn.Module, Remembers, ABC):
     """The users' side of the loop. Three verbs: observe, answer, pull.
 
     Attributes:
@@ -26,7 +28,7 @@ class Environment(nn.Module, ABC):
         hidden_features: features that policies do not see; None: they see all.
     """
 
-    catalogue: Catalogue
+    catalogue: Catalogue = submodule()
     num_users: int
     length: int | None = None
     processes: Processes = ALONE
@@ -35,6 +37,8 @@ class Environment(nn.Module, ABC):
 
     def __init__(self) -> None:
         super().__init__()
+
+    __repr__ = short_repr
 
     def split(self, processes: Processes) -> None:
         """Keep this process's share of the users, and forget the others."""

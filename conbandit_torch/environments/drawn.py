@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
@@ -26,17 +29,18 @@ class Drawn(Simulated):
         theta: [U, D] the users' true preferences.
         pool: candidates per user and round, drawn without replacement.
         noise: standard deviation of eps and eps~ (linear feedback).
-        feedback: "linear" or "binary".
+        feedback: "linear", "binary" or "logistic".
         users_per_round: how many users come each round, drawn without replacement; None: all.
         hidden: how many features policies do not see, or the names of which.
         hidden_seed: seed of the draw of those features.
         balance_hidden: whether their share of `|x|^2` is to be close to their share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round. Regret is known at
             once.
+        scale: how steep the probabilities of logistic feedback are.
         seed: seed of visitors, pools, noise and delays.
     """
 
-    step: Tensor  # [] rounds of the environment
+    step: Tensor = buffer()  # [] rounds of the environment
 
     def __init__(
         self,
@@ -51,9 +55,10 @@ class Drawn(Simulated):
         hidden_seed: int,
         balance_hidden: bool = False,
         delay: Delay | None = None,
+        scale: float = 1.0,
         seed: int,
     ) -> None:
-        super().__init__(catalogue, theta, feedback, hidden, hidden_seed, balance_hidden)
+        super().__init__(catalogue, theta, feedback, hidden, hidden_seed, balance_hidden, scale)
         if not 1 <= pool <= catalogue.num_arms:
             raise ValueError(f"pool must be from 1 to the {catalogue.num_arms} arms, got {pool}")
         if not 0 <= noise < float("inf"):
@@ -98,6 +103,11 @@ class Drawn(Simulated):
         """[B] each: noise of both sides of a comparison."""
         first, second = (Stream(self.seed, f"{side} noise") for side in ("first", "second"))
         return self._draw_noise(first, users, numbers), self._draw_noise(second, users, numbers)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Self:
+        self._drawn_ahead.clear()  # it was of another precision, or on another device
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return self
 
     def split(self, processes: Processes) -> None:
         """Keep this process's share of the users."""
@@ -146,6 +156,6 @@ class Drawn(Simulated):
         return stream.subsets(users, rounds, self.pool, self.catalogue.num_arms).contiguous()
 
     def _draw_noise(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:
-        if self.feedback == "binary":
+        if self.feedback != "linear":
             return stream.uniform(users, rounds, 1).squeeze(1)
-        return self.noise * stream.normal(users, rounds, 1).squeeze(1)
+        return (self.noise * stream.normal(users, rounds, 1).squeeze(1)).to(self.theta)

@@ -23,11 +23,12 @@ class Ratings(Drawn):
     Args:
         data: a reader of the source, or what `prepare` made of it.
         users: so many, those with the most feedback; None: all.
-        dim: D, features to reduce the source's to; not used with prepared data.
+        dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit; not used with prepared data.
         pool: candidates per user and round, drawn without replacement.
         noise: standard deviation of the rewards' and answers' noise.
-        feedback: "linear" or "binary".
+        feedback: "linear", "binary" (Eq. 5) or "logistic".
+        scale: how steep the probabilities of logistic feedback are.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see; or the names of which.
         hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
@@ -43,11 +44,12 @@ class Ratings(Drawn):
         data: Reader | Prepared,
         *,
         users: int | None = None,
-        dim: int = 50,
+        dim: int | None = 50,
         ridge: float = 1.0,
         pool: int = 50,
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
+        scale: float = 1.0,
         users_per_round: int | None = None,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
@@ -69,6 +71,7 @@ class Ratings(Drawn):
             pool=pool,
             noise=noise,
             feedback=feedback,
+            scale=scale,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
@@ -82,7 +85,7 @@ class Ratings(Drawn):
 def as_prepared(
     data: Reader | Prepared,
     *,
-    dim: int,
+    dim: int | None,
     ridge: float,
     cache: str | Path | None,
     seed: int,

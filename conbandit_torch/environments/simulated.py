@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from conbandit_torch.core.attributes import buffer, submodule
 from conbandit_torch.core.blocks import add_at, as_table
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_positions
@@ -21,7 +22,8 @@ from conbandit_torch.environments.delays import Late
 from conbandit_torch.environments.hiding import describe_hidden, hidden_columns
 from conbandit_torch.kernels import kernels_for
 
-FeedbackKind = Literal["linear", "binary"]
+FeedbackKind = Literal["linear", "binary", "logistic"]
+AnswerKind = Literal["linear", "binary"]  # of answers alone, where rewards come from a log
 
 
 class Simulated(Environment):
@@ -31,6 +33,7 @@ class Simulated(Environment):
     one eps and one eps~ per user and round, shared by all arms and all key-terms of that round.
     Binary feedback (Eq. 5): 1 with probability `x^T theta` clipped to [0, 1], per arm; key-terms the
     mean of their arms' probabilities; one uniform draw per user and round for arms, one for key-terms.
+    Logistic feedback: as binary, with the probability `mu(scale x^T theta)`, mu(z) = 1 / (1 + exp(-z)).
 
     A subclass says who comes (`visitors`), which arms they may be shown (`pools`) and how noisy they are
     (`arm_noise`, `term_noise`), each as a function of users and of the users' own rounds.
@@ -41,19 +44,21 @@ class Simulated(Environment):
     Args:
         catalogue: arms and key-terms, with all features.
         theta: [U, D] the users' true preferences.
-        feedback: "linear" or "binary".
+        feedback: "linear", "binary" or "logistic".
         hidden: how many features policies do not see, or the names of which.
         hidden_seed: seed of the draw of those features.
         balance_hidden: whether their share of `|x|^2` is to be close to their share of the features.
+        scale: how steep the probabilities of logistic feedback are.
 
     Attributes:
         hidden: how many features policies do not see.
     """
 
-    theta: Tensor  # [U, D]
-    rounds: Tensor  # [U] rounds that each user has finished
-    answered: Tensor  # [U] questions that each user was asked
-    _everyone: Tensor  # [U] all ids
+    theta: Tensor = buffer()  # [U, D]
+    rounds: Tensor = buffer()  # [U] rounds that each user has finished
+    answered: Tensor = buffer()  # [U] questions that each user was asked
+    _everyone: Tensor = buffer()  # [U] all ids
+    _world: Catalogue = submodule()  # with the features that policies do not see
 
     def __init__(
         self,
@@ -63,12 +68,18 @@ class Simulated(Environment):
         hidden: int | Sequence[str] = 0,
         hidden_seed: int = 0,
         balance_hidden: bool = False,
+        scale: float = 1.0,
     ) -> None:
         super().__init__()
-        if feedback not in ("linear", "binary"):
-            raise ValueError(f"feedback must be 'linear' or 'binary', got {feedback!r}")
+        if feedback not in ("linear", "binary", "logistic"):
+            raise ValueError(f"feedback must be 'linear', 'binary' or 'logistic', got {feedback!r}")
+        if not 0 < scale < float("inf"):
+            raise ValueError(f"scale must be above 0 and finite, got {scale}")
+        if scale != 1 and feedback != "logistic":
+            raise ValueError(f"scale is of logistic feedback, and feedback is {feedback!r}: leave scale out")
         columns = hidden_columns(catalogue, hidden, hidden_seed, balance_hidden)
         self.num_users, self.feedback, self.hidden = len(theta), feedback, len(columns)
+        self.scale = scale
         self.hidden_features = describe_hidden(catalogue, columns)
         self._world = catalogue
         self.catalogue = catalogue
@@ -159,7 +170,8 @@ class Simulated(Environment):
 
     def _mean_and_regret(self, context: Context, arm: Tensor) -> tuple[Tensor, Tensor]:
         """[B] each: what rewards are drawn around, and what is lost against the best candidate (Eq. 1)."""
-        if type(self).arm_mean is not Simulated.arm_mean:  # a world with means of its own
+        own = type(self).arm_mean is not Simulated.arm_mean
+        if own or self.feedback == "logistic":  # a world with means of its own
             means = self.arm_mean(context)  # [B, A]
             mean = means.gather(1, arm[:, None]).squeeze(1)
             return mean, means.amax(1) - mean
@@ -180,21 +192,21 @@ class Simulated(Environment):
         return self.arm_mean(context)
 
     def arm_mean(self, context: Context) -> Tensor:
-        """[B, A] `x^T theta` (Eq. 2), clipped to [0, 1] if feedback is binary (Eq. 5)."""
+        """[B, A] `x^T theta` (Eq. 2), or the probabilities that follow from it (Eq. 5)."""
         dots = kernels_for(self.theta).dots(*self._candidates(context), self.theta, context.who)
-        return self._clip(dots)
+        return self._means(dots)
 
     def _candidates(self, context: Context) -> tuple[Tensor, Tensor]:
         """[n, D] and [B, A]: a table of all features, and which of its rows the candidates are."""
         if not context.has_own_features:
             return self._world.arm_features, context.arms
-        if self.hidden:
-            raise ValueError("with hidden features, a context's features are the catalogue's")
+        if self._world is not self.catalogue:
+            raise ValueError("where policies do not see all features, a context's are the catalogue's")
         return as_table(context.arm_features)
 
     def preferences(self) -> Tensor | None:
-        """[U, D] theta, unless some features are hidden: those a policy may learn in any rotation."""
-        return None if self.hidden else self.theta
+        """[U, D] theta, times scale, unless some features are hidden, to be learned in any rotation."""
+        return None if self.hidden else self.theta * self.scale
 
     def mean(self, context: Context, about: About) -> Tensor:
         """[Q] `sum_a w_a E[r_a]` of what each row is asked about (Eq. 4)."""
@@ -206,12 +218,15 @@ class Simulated(Environment):
         edges = about.edges(self._world)
         means = (self._world.arm_features[edges.target] * theta[edges.owner]).sum(1)  # [E]
         total = theta.new_zeros(len(about))
-        return total.index_add_(0, edges.owner, edges.weight * self._clip(means))
+        return total.index_add_(0, edges.owner, edges.weight * self._means(means))
 
-    def _clip(self, mean: Tensor) -> Tensor:
-        return mean.clamp(0, 1) if self.feedback == "binary" else mean
+    def _means(self, dots: Tensor) -> Tensor:
+        """Expected rewards of arms, from `x^T theta`."""
+        if self.feedback == "logistic":
+            return torch.sigmoid(self.scale * dots)
+        return dots.clamp(0, 1) if self.feedback == "binary" else dots
 
     def _respond(self, mean: Tensor, noise: Tensor) -> Tensor:
-        if self.feedback == "binary":
+        if self.feedback != "linear":
             return (noise < mean).to(mean)
         return mean + noise.to(mean)

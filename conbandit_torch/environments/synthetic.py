@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.randomness import Stream
@@ -31,7 +32,8 @@ class Synthetic(Drawn):
         max_terms: M, most key-terms an arm can have.
         spread: sigma_g, standard deviation of an arm around its key-terms.
         noise: standard deviation of the rewards' and answers' noise.
-        feedback: "linear" or "binary".
+        feedback: "linear", "binary" (Eq. 5) or "logistic".
+        scale: how steep the probabilities of logistic feedback are.
         normalise: scale arms' features and users' preferences to length 1.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see; or the names of which.
@@ -54,6 +56,7 @@ class Synthetic(Drawn):
         spread: float = 0.1,
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
+        scale: float = 1.0,
         normalise: bool = False,
         users_per_round: int | None = None,
         hidden: int | list[str] = 0,
@@ -71,11 +74,11 @@ class Synthetic(Drawn):
             raise ValueError(f"max_terms must be at most the {terms} terms, got {max_terms}")
         if not 0 <= spread < float("inf"):
             raise ValueError(f"spread must be a number of at least 0, got {spread}")
-        # What is sure to be needed, in float64: theta, the features, and the key-terms' vectors of all arms.
-        rows = users + arms * (max_terms + 1) + terms
+        # What is sure to be needed, in float64: theta and the features; and the arms' key-terms.
+        rows = users + arms + terms
         candidates = pool * (users if users_per_round is None else users_per_round)
         what = f"a world of {users:,} users and {arms:,} arms with {dim} features"
-        expect_memory(what, 8 * (dim * rows + candidates))
+        expect_memory(what, 8 * (dim * rows + arms * max_terms + candidates))
         data_seed = seed if data_seed is None else data_seed
 
         def draw(purpose: str) -> Stream:
@@ -86,11 +89,15 @@ class Synthetic(Drawn):
         counts = 1 + draw("term counts").integers(arm_ids, 0, 1, max_terms)  # [N, 1]
         drawn = draw("term sets").subsets(arm_ids, 0, max_terms, terms)  # [N, M]
         has = torch.arange(max_terms) < counts  # [N, M] the first n_a of the draws count
-        mean = (pseudo[drawn] * has[..., None]).sum(1) / counts  # [N, D]
-        features = mean + spread * draw("arms").normal(arm_ids, 0, dim)
+        features = pseudo.new_empty(arms, dim)
+        for block in arm_ids.split(rows_per_block(4 * (max_terms + 2) * dim)):
+            own = slice(int(block[0]), int(block[-1]) + 1)
+            mean = (pseudo[drawn[own]] * has[own, :, None]).sum(1) / counts[own]  # [n, D]
+            rows_drawn = mean + spread * draw("arms").normal(block, 0, dim)
+            features[own] = _unit(rows_drawn) if normalise else rows_drawn
         theta = 2 * draw("users").uniform(user_ids, 0, dim) - 1
         if normalise:
-            features, theta = _unit(features), _unit(theta)
+            theta = _unit(theta)
 
         used, columns = drawn[has].unique(return_inverse=True)
         edges = torch.stack((has.nonzero()[:, 0], columns))
@@ -103,6 +110,7 @@ class Synthetic(Drawn):
             pool=pool,
             noise=noise,
             feedback=feedback,
+            scale=scale,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,

@@ -82,12 +82,13 @@ def _compiled() -> KernelModule | None:
     # on a busy machine, and sleep at once if told to be passive, which costs on an idle one. So: spin for
     # the time between two kernels of a round, then sleep. OpenMP reads this once, when it is loaded.
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     try:
         from conbandit_torch.kernels import compiled  # numba takes a while to import
     except Exception as error:  # numba of another NumPy, of another processor, or half installed
         return _without(f"numba cannot be imported ({type(error).__name__}: {error})")
-    compiled.KEPT.mend()
+    for kept in compiled.KEPT:
+        kept.mend()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
     return compiled

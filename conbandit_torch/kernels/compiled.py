@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from threading import RLock
+from threading import RLock, local
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numba
 import numpy as np
@@ -15,8 +17,8 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.blocks import Index
-from conbandit_torch.core.randomness import Stream, box_muller
-from conbandit_torch.kernels import loops, reference
+from conbandit_torch.core.randomness import Stream
+from conbandit_torch.kernels import drawing_loops, hidden_loops, loops, reference
 from conbandit_torch.kernels.kept import Kept
 from conbandit_torch.kernels.records import Chain, Regressions
 from conbandit_torch.kernels.threads import kernel_threads
@@ -24,7 +26,16 @@ from conbandit_torch.kernels.threads import kernel_threads
 _log = logging.getLogger(__name__)
 _NO_IDS = np.zeros(0, dtype=np.int64)
 _MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-KEPT = Kept(Path(loops.__file__), loops.choose)
+_known: dict[int, tuple[ReferenceType[Tensor], int, np.ndarray]] = {}  # by the tensor's id
+_here = local()  # how many threads numba has been told to use, which it remembers per thread
+KEPT = [
+    Kept(Path(str(file.__file__)), kernel)
+    for file, kernel in (
+        (loops, loops.choose),
+        (drawing_loops, drawing_loops.subsets),
+        (hidden_loops, hidden_loops.hidden_widths),
+    )
+]
 _ONE_AT_A_TIME = RLock()  # some of numba's pools of threads end the process if two threads enter them
 
 
@@ -32,10 +43,10 @@ def rank_one(state: Regressions, who: Index, x: Tensor, y: Tensor, weight: float
     """One observation each for distinct models; gives the rows that were left undone."""
     if not x.numel():
         return reference.rank_one(state, who, x, y, weight)
-    undone = np.zeros(len(x), dtype=np.bool_)
+    undone = np.zeros(x.shape[0], dtype=np.bool_)
     number = _run(
         loops.rank_one,
-        *(part.numpy() for part in state),
+        *map(_kept, state),
         *_models(who),
         _array(x),
         _array(y),
@@ -49,7 +60,7 @@ def rank_one(state: Regressions, who: Index, x: Tensor, y: Tensor, weight: float
 def shrink_roots(root: Tensor, who: Index, x: Tensor, weight: float) -> None:
     """Roots of M^-1 after an observation."""
     if x.numel():
-        _run(loops.shrink_roots, root.numpy(), *_models(who), _array(x), float(weight))
+        _run(loops.shrink_roots, _kept(root), *_models(who), _array(x), float(weight))
 
 
 def products(
@@ -58,10 +69,11 @@ def products(
     """[B, D] `plus + scale matrix vector` for every row."""
     if not vectors.numel():
         return reference.products(matrices, who, vectors, scale=scale, plus=plus)
-    out = torch.empty_like(vectors, memory_format=torch.contiguous_format)
-    added = _array(vectors[:0] if plus is None else plus)
-    _run(loops.products, matrices.numpy(), *_models(who), _array(vectors), float(scale), added, out.numpy())
-    return out
+    added = _nothing(vectors.dtype)[1] if plus is None else _kept(plus)
+    arrays = _kept(matrices), *_models(who), _array(vectors)
+    out = np.empty_like(arrays[-1])
+    _run(loops.products, *arrays, float(scale), added, out)
+    return torch.from_numpy(out)
 
 
 def prunes(pool: int) -> bool:
@@ -71,13 +83,12 @@ def prunes(pool: int) -> bool:
 
 def choose(table: Tensor, arms: Tensor, theta: Tensor, extra: Tensor | None, chain: Chain) -> Tensor:
     """[B] the first position of every row's highest score; -1 if it is not finite."""
-    position = torch.empty(len(arms), dtype=torch.int64)
-    levels = len(chain.inverses)
-    if not len(arms) or not table.shape[1] or levels > 2:
+    levels, number = len(chain.inverses), arms.shape[0]
+    if not number or not table.shape[1] or levels > 2:
         return reference.choose(table, arms, theta, extra, chain)
-    rows, nothing = _array(table), _nothing(table.dtype)
-    inverses = [*(inverse.numpy() for inverse in chain.inverses), nothing[2], nothing[2]]
-    tops = [*(top.numpy() for top in chain.tops), nothing[0], nothing[0]]
+    rows, nothing, position = _kept(table), _nothing(table.dtype), np.empty(number, np.int64)
+    inverses = [*map(_kept, chain.inverses), nothing[2], nothing[2]]
+    tops = [*map(_kept, chain.tops), nothing[0], nothing[0]]
     _run(
         loops.choose,
         rows,
@@ -89,37 +100,45 @@ def choose(table: Tensor, arms: Tensor, theta: Tensor, extra: Tensor | None, cha
         *tops[:2],
         _factors(chain, rows.dtype, table),
         levels,
-        position.numpy(),
+        position,
     )
-    return position
+    return torch.from_numpy(position)
 
 
 def dots(table: Tensor, arms: Tensor, vectors: Tensor, who: Index) -> Tensor:
     """[B, A] `x_a^T v` of candidates."""
     if not arms.numel() or not table.shape[1]:
         return reference.dots(table, arms, vectors, who)
-    out = table.new_empty(arms.shape)
-    _run(loops.dots, _array(table), _array(arms), _array(vectors), *_models(who), out.numpy())
-    return out
+    rows, out = _kept(table), np.empty(arms.shape, _kept(table).dtype)
+    _run(loops.dots, rows, _array(arms), _kept(vectors), *_models(who), out)
+    return torch.from_numpy(out)
+
+
+def picked(table: Tensor, arms: Tensor, positions: Tensor) -> Tensor:
+    """[B, D] features of the candidates at the positions."""
+    rows = _kept(table)
+    out = np.empty((arms.shape[0], rows.shape[1]), rows.dtype)
+    if not loops.picked(rows, _array(arms), _array(positions), out):
+        return reference.picked(table, arms, positions)  # an error that says what is wrong
+    return torch.from_numpy(out)
 
 
 def pulled(
     table: Tensor, arms: Tensor, theta: Tensor, who: Index, shown: Tensor, *, clip: bool
 ) -> tuple[Tensor, Tensor]:
     """[B] each: the true mean of the arm shown, and its regret."""
-    mean, regret = table.new_empty(2, len(arms)).unbind()
-    if len(arms):
-        arrays = _array(table), _array(arms), _array(theta)
-        _run(loops.pulled, *arrays, *_models(who), _array(shown), clip, mean.numpy(), regret.numpy())
-    return mean, regret
+    arrays = _kept(table), _array(arms), _kept(theta), *_models(who), _array(shown)
+    mean, regret = np.empty((2, arms.shape[0]), arrays[0].dtype)
+    if arms.shape[0] and _run(loops.pulled, *arrays, clip, mean, regret):
+        return reference.pulled(table, arms, theta, who, shown, clip=clip)  # an error, likewise
+    return torch.from_numpy(mean), torch.from_numpy(regret)
 
 
 def normal(stream: Stream, users: Tensor, rounds: Tensor, count: int) -> Tensor:
-    """[B, count] float64, standard normal."""
-    # Uniform numbers are equal bit for bit, and what torch makes of them is, too.
-    out = torch.empty(len(users), 2 * count, dtype=torch.float64)
-    _run(loops.uniform, stream.key, _array(users), _array(rounds), out.numpy())
-    return box_muller(out)
+    """[B, count] float64, standard normal; the last digits are not torch's."""
+    out = np.empty((users.shape[0], count))
+    _run(drawing_loops.normal, stream.key, _kept(users), _array(rounds), out)
+    return torch.from_numpy(out)
 
 
 def draws_subsets(count: int, population: int) -> bool:
@@ -131,51 +150,63 @@ def subsets(stream: Stream, users: Tensor, rounds: Tensor, count: int, populatio
     """[B, count] distinct members of 0 .. population - 1."""
     if count < 1 or not draws_subsets(count, population):
         return reference.subsets(stream, users, rounds, count, population)
+    out = np.empty((users.shape[0], count), np.int64)
+    _run(drawing_loops.subsets, stream.key, _kept(users), _array(rounds), population, out)
+    return torch.from_numpy(out)
+
+
+def subsets_of(stream: Stream, users: Tensor, rounds: Tensor, count: int, populations: Tensor) -> Tensor:
+    """[B, count] distinct members of 0 .. populations[b] - 1."""
     out = torch.empty(len(users), count, dtype=torch.int64)
-    _run(loops.subsets, stream.key, _array(users), _array(rounds), population, out.numpy())
+    if out.numel():
+        arrays = _array(users), _array(rounds), _array(populations)
+        _run(drawing_loops.subsets_of, stream.key, *arrays, out.numpy())
     return out
 
 
 def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: float) -> Tensor:
     """[B, A] `factor |theta^v|_{C_a^-1}` of candidates."""
-    out = inverse.new_empty(arms.shape)
     if not directions.shape[1]:
-        return out.zero_()
-    _run(loops.hidden_widths, inverse.numpy(), _array(arms), _array(directions), float(factor), out.numpy())
-    return out
+        return inverse.new_zeros(arms.shape)
+    out = np.empty(arms.shape, _kept(inverse).dtype)
+    _run(hidden_loops.hidden_widths, _kept(inverse), _array(arms), _array(directions), float(factor), out)
+    return torch.from_numpy(out)
 
 
 def hidden_step(
-    state: Regressions, table: Tensor, arms: Tensor, directions: Tensor, residuals: Tensor, ridge: float
+    state: Regressions,
+    table: Tensor,
+    arms: Tensor,
+    directions: Tensor,
+    residuals: Tensor,
+    ridge: float,
+    spread: tuple[Tensor, Tensor, Tensor] | None = None,
 ) -> float | None:
-    """The v-step of rewards; NaN where a matrix is not positive definite."""
+    """The v-step; NaN where a matrix is not positive definite."""
     size = directions.shape[1]
-    if not size:
+    if not size or not arms.shape[0]:
         return None
-    square = _run(
-        loops.hidden_step,
-        *(part.numpy() for part in state[:-1]),
-        table.numpy(),
-        table.shape[1] - size,
-        _array(arms),
-        _array(directions),
-        _array(residuals),
-        size * math.log(ridge),
-    )
-    return math.sqrt(square)  # NaN stays NaN
+    arrays = *map(_kept, state[:-1]), _kept(table)
+    given = table.shape[1] - size, *map(_array, (arms, directions, residuals)), size * math.log(ridge)
+    if spread is None:
+        return math.sqrt(hidden_loops.hidden_step(*arrays, *given))  # NaN stays NaN
+    return math.sqrt(hidden_loops.hidden_spread(*arrays, *given, *map(_array, spread)))
 
 
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
-    """Add a round's regrets [B] and rewards [B] to the sums [5]."""
-    _run(loops.tally, sums.numpy(), _array(regret), _array(reward))
+    """Add a round's regrets [B] and rewards [n] to the first five sums."""
+    loops.tally(_kept(sums), _array(regret), _array(reward))
 
 
 def warm(dtype: torch.dtype) -> None:
     """Compile every kernel for the type, unless this machine has done so before."""
-    if not KEPT.is_complete(dtype):
-        _log.warning("compiling kernels for this machine, once: about 20 seconds")
-        with KEPT.compiling(dtype):
-            _compile(dtype)
+    if all(kept.is_complete(dtype) for kept in KEPT):
+        return
+    _log.warning("compiling kernels for this machine, once: about 20 seconds")
+    with ExitStack() as all_kept:
+        for kept in KEPT:
+            all_kept.enter_context(kept.compiling(dtype))
+        _compile(dtype)
 
 
 def threads_run_in_openmp() -> bool:
@@ -203,21 +234,25 @@ def _compile(dtype: torch.dtype) -> None:
     products(state.inverse, ids, x)
     choose(state.moment, arms, x, None, Chain(ids, (state.inverse,), (state.top,), (1.0,)))
     dots(state.moment, arms, x, slice(0, 2))
+    picked(state.moment, arms, ids)
     pulled(state.moment, arms, state.moment, ids, ids, clip=False)
     stream = Stream(0, "compile")
     normal(stream, ids, ids, 1)
     subsets(stream, ids, ids, 1, 2)
+    subsets_of(stream, ids, ids, 1, ids + 1)
     hidden_widths(state.inverse, arms, x, 1.0)
-    hidden_step(state, state.moment, ids, x[:, :1].repeat(1, dim), y, 1.0)
+    hidden_step(state, state.moment, ids, x, y, 1.0)
+    hidden_step(state, state.moment, ids, x, y, 1.0, (ids, y, ids))
     tally(torch.zeros(5, dtype=torch.float64), y, y)
 
 
 def _run(kernel: Any, *arguments: Any) -> Any:
     with _ONE_AT_A_TIME:
-        _launch_threads()
-        threads = min(kernel_threads(), _MOST_THREADS)
-        if threads != numba.get_num_threads():
-            numba.set_num_threads(threads)
+        threads = kernel_threads()
+        if threads != getattr(_here, "threads", 0):  # asking numba would take longer
+            _launch_threads()
+            numba.set_num_threads(min(threads, _MOST_THREADS))
+            _here.threads = threads
         return kernel(*arguments)
 
 
@@ -231,7 +266,17 @@ def _launch_threads() -> None:
 
 def _array(tensor: Tensor) -> np.ndarray:
     """The tensor's own memory, if it is contiguous: another layout would be another kernel to compile."""
-    return tensor.contiguous().numpy()
+    return tensor.numpy() if tensor.is_contiguous() else tensor.contiguous().numpy()
+
+
+def _kept(tensor: Tensor) -> np.ndarray:
+    """The own memory of a tensor that comes again every round, or that is changed: found once, then known."""
+    known = _known.get(id(tensor))
+    if known is not None and known[0]() is tensor and known[1] == tensor.data_ptr():
+        return known[2]
+    key, array = id(tensor), tensor.numpy()
+    _known[key] = ref(tensor, lambda _: _known.pop(key, None)), tensor.data_ptr(), array
+    return array
 
 
 @cache

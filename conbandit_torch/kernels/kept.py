@@ -95,7 +95,9 @@ class Kept:
     def _list(self, dtype: torch.dtype) -> Path:
         """Digests of all kernels, from this source, for this processor."""
         assert self._folder is not None
-        about = f"{_PYTHON} {numba.__version__} {get_host_cpu_name()} {self._stamp} {dtype}"
+        about = (
+            f"{self._source.stem} {_PYTHON} {numba.__version__} {get_host_cpu_name()} {self._stamp} {dtype}"
+        )
         return self._folder / f"compiled-{text_digest(about)[:16]}"
 
     def _is_of_present_source(self, index: Path) -> bool:

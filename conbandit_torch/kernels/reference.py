@@ -173,6 +173,11 @@ def dots(table: Tensor, arms: Tensor, vectors: Tensor, who: Index) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
+def picked(table: Tensor, arms: Tensor, positions: Tensor) -> Tensor:
+    """[B, D] features of the candidates at `positions` [B], of `arms` [B, A], rows of `table` [N, D]."""
+    return table.index_select(0, arms.gather(1, positions[:, None]).squeeze(1))
+
+
 def pulled(
     table: Tensor, arms: Tensor, theta: Tensor, who: Index, shown: Tensor, *, clip: bool
 ) -> tuple[Tensor, Tensor]:
@@ -208,6 +213,11 @@ def subsets(stream: Stream, users: Tensor, rounds: Tensor, count: int, populatio
     return stream.subsets(users, rounds, count, population).contiguous()
 
 
+def subsets_of(stream: Stream, users: Tensor, rounds: Tensor, count: int, populations: Tensor) -> Tensor:
+    """[B, count] distinct members of 0 .. populations[b] - 1: `Stream.subsets_of`."""
+    return stream.subsets_of(users, rounds, count, populations)
+
+
 def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: float) -> Tensor:
     """[B, A] `factor |theta^v|_{C_a^-1}` of candidates, from C^-1 [N, L, L] and theta^v [B, L]."""
     outer = (directions[:, :, None] * directions[:, None, :]).flatten(1)  # [B, L L]
@@ -215,34 +225,44 @@ def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: flo
 
 
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
-    """Add a round's regrets [B] and rewards [n] to the sums [5].
+    """Add a round's regrets [B] and rewards [n] to the first five of the sums.
 
     These are: regret so far; regret, its number, rewards and their number since the last record.
     """
     lost, earned = (values.sum(dtype=torch.float64) for values in (regret, reward))
     numbers = [torch.full_like(lost, values.numel()) for values in (regret, reward)]
-    sums.add_(torch.stack((lost, lost, numbers[0], earned, numbers[1])))
+    sums[:5].add_(torch.stack((lost, lost, numbers[0], earned, numbers[1])))
 
 
 def hidden_step(
-    state: Regressions, table: Tensor, arms: Tensor, directions: Tensor, residuals: Tensor, ridge: float
+    state: Regressions,
+    table: Tensor,
+    arms: Tensor,
+    directions: Tensor,
+    residuals: Tensor,
+    ridge: float,
+    spread: tuple[Tensor, Tensor, Tensor] | None = None,
 ) -> float | None:
-    """The v-step of rewards: C += theta^v theta^v^T, d += theta^v (rho + v^T theta^v), v = C^-1 d.
+    """The v-step of `Hidden`, with weights w of the arms and S = sum |w| of each observation.
 
-    All of them act on the v that was.
+        C += S |w| theta^v theta^v^T,  d += theta^v (w rho + S |w| v^T theta^v),  v = C^-1 d.
+
+    All observations act on the v that was.
 
     Args:
         state: C^-1, C, d and so on, one regression per arm; changed.
         table: [N, D + L] whose last columns are v; changed.
-        arms: [Q] that were shown, repeats allowed.
+        arms: [E], repeats allowed.
         directions: [Q, L] theta^v.
         residuals: [Q] rho, what came less what was predicted.
         ridge: that C started with.
+        spread: [E] which thing each of the arms belongs to, [E] its weight, and [Q] which of the things each
+            observation is of; None: every observation is of one arm, with weight 1, as rewards are.
 
     Returns:
         The length of the change of v; NaN: a matrix is not positive definite any more. None: nothing is done.
     """
-    return None  # `Hidden` has one for all kinds of observations, of which this is a case
+    return None  # `Hidden` has it in torch, where large batches are best summed by what they are about
 
 
 def warm(dtype: torch.dtype) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.linalg import vecdot
 
 from conbandit_torch.core.algebra import dot
+from conbandit_torch.core.attributes import buffer, submodule
 from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up, rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
@@ -52,7 +53,8 @@ class Hidden(Representation):
     """
 
     learns = True
-    table: Tensor  # [N, D + L] phi of all arms, so that candidates' are looked up at once
+    model: RidgeRegression = submodule()  # C and d of every arm
+    table: Tensor = buffer()  # [N, D + L] phi of all arms, so that candidates' are looked up at once
 
     def __init__(
         self,
@@ -143,15 +145,18 @@ class Hidden(Representation):
         """The v-step; all processes take that of all observations, in the same order, so v stays equal."""
         ids, direction, residual = self.processes.gather(about.ids(), self._part(theta), residual)
         about = about.of_ids(ids)
-        if isinstance(about, Arms):
-            step = kernels_for(self.table).hidden_step
-            change = step(self.model.state, self.table, about.of, direction, residual, self.ridge)
-            if change is not None:
-                if isnan(change):
-                    self.model.refresh(about.of.unique())  # an error that says which arm's
-                self._last_change = change
-                return
-        arms = self._collect(about, direction, residual)
+        arms, spread = (about.of, None) if isinstance(about, Arms) else self._spread(about)
+        step = kernels_for(self.table).hidden_step
+        change = step(self.model.state, self.table, arms, direction, residual, self.ridge, spread)
+        if change is not None:
+            if isnan(change):
+                self.model.refresh(arms.unique())  # an error that says which arm's
+            self._last_change = change
+            return
+        if spread is None:
+            arms, spread = self._spread(about)
+        self._collect(arms, spread, direction, residual)
+        arms = arms.unique()
         before = self.hidden[arms]
         self._solve(arms)
         self._last_change = (self.hidden[arms] - before).norm()
@@ -175,26 +180,31 @@ class Hidden(Representation):
             own["hidden/refit_seconds"] = torch.tensor(self.refit_seconds)
         return own
 
-    def _collect(self, about: About, direction: Tensor, residual: Tensor) -> Tensor:
-        """Add to C and d what Q observations tell (theta^v [Q, L], rho [Q]); gives each of their arms once.
+    def _spread(self, about: About) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """[E] arms; [E] the thing each belongs to, [E] its weight in it, [Q] what each question is about."""
+        distinct, group = _distinct(about)
+        owner, arms, weight = distinct.edges(self.catalogue)
+        return arms, (owner, weight, group)
+
+    def _collect(
+        self, arms: Tensor, spread: tuple[Tensor, Tensor, Tensor], direction: Tensor, residual: Tensor
+    ) -> None:
+        """Add to C and d what Q observations tell (theta^v [Q, L], rho [Q]).
 
         Observations of the same thing are summed before they are spread over its arms, so that many answers
         on a popular key-term cost no more than one.
         """
-        distinct, group = _distinct(about)
-        edges = distinct.edges(self.catalogue)
+        owner, weight, group = spread
+        times = torch.bincount(group)  # [Q'] how often each was observed
         both = torch.cat((direction, residual[:, None]), dim=1)  # [Q, L + 1]
         products = direction[:, :, None] * both[:, None]  # [Q, L, L + 1] theta^v theta^v^T, theta^v rho
-        total = products.new_zeros(len(distinct), *products.shape[1:]).index_add_(0, group, products)
-        gram, moment = total[edges.owner].split((self.size, 1), dim=2)  # [E, L, L], [E, L, 1]
-        size = edges.weight.abs()  # [E]
-        sums = size.new_zeros(len(distinct)).index_add_(0, edges.owner, size)  # [Q'] S
-        gram = gram * (sums[edges.owner] * size)[:, None, None]
-        moment = moment.squeeze(2) * edges.weight[:, None] + dot(gram, self.hidden[edges.target])
-        times = torch.bincount(group, minlength=len(distinct))  # [Q'] how often each was observed
-        self.model.add(edges.target, gram, moment, times[edges.owner])
-        touched: Tensor = edges.target.unique()
-        return touched
+        total = products.new_zeros(len(times), *products.shape[1:]).index_add_(0, group, products)
+        gram, moment = total[owner].split((self.size, 1), dim=2)  # [E, L, L], [E, L, 1]
+        size = weight.abs()  # [E]
+        sums = size.new_zeros(len(times)).index_add_(0, owner, size)  # [Q'] S
+        gram = gram * (sums[owner] * size)[:, None, None]
+        moment = moment.squeeze(2) * weight[:, None] + dot(gram, self.hidden[arms])
+        self.model.add(arms, gram, moment, times[owner])
 
     def _solve(self, arms: Tensor) -> None:
         """v of distinct arms, from C and d."""
@@ -217,7 +227,7 @@ class Hidden(Representation):
                 block = slice(start, start + rows)
                 own = theta[position[block]]
                 error = seen.values[block] - vecdot(table[row[block]], own)
-                self._collect(seen.about.take(block), self._part(own), error)
+                self._collect(*self._spread(seen.about.take(block)), self._part(own), error)
         self.model.pool(touched, self.processes)
         self._solve(touched)
 

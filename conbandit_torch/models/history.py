@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from conbandit_torch.core.blocks import EVERY_ROW, Index
 from conbandit_torch.core.questions import About, Arms, Comparison, Terms
+from conbandit_torch.models.links import Identity, Link
 
+LINEAR = Identity()
 _COLUMNS = ("users", "kinds", "first", "second", "values")
 
 
@@ -124,7 +126,9 @@ class Refit:
         observations: all that was observed: rewards first, then answers.
         rebuild: builds every user's regressions anew from the log, with the representation as it is then.
             To be called whenever it has changed.
+        link: how means follow from scores, and how errors are weighed.
     """
 
     observations: list[Observations]
     rebuild: Callable[[], None]
+    link: Link = LINEAR

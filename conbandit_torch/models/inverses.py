@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.algebra import dot, largest_eigenvalue
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import Index, rows_per_block
 from conbandit_torch.core.rows import Rows
 
@@ -29,14 +30,14 @@ class Inverses(Rows):
     refresh_every: int
     one: str  # what one of the models belongs to, for errors
     ridge_name: str  # what the user calls the ridge, for errors
-    gram: Tensor  # [U, D, D] M
-    inverse: Tensor  # [U, D, D] M^-1
-    moment: Tensor  # [U, D] b
-    solution: Tensor  # [U, D] M^-1 b
-    root: Tensor | None  # [U, D, D] W with W W^T = M^-1, if asked for
-    log_det: Tensor  # [U] log(det M / det(ridge I))
-    count: Tensor  # [U] observations so far
-    top: Tensor  # [U] at least the largest eigenvalue of M^-1; not saved, for it follows from M^-1
+    gram: Tensor = buffer()  # [U, D, D] M
+    inverse: Tensor = buffer()  # [U, D, D] M^-1
+    moment: Tensor = buffer()  # [U, D] b
+    solution: Tensor = buffer()  # [U, D] M^-1 b
+    root: Tensor | None = buffer()  # [U, D, D] W with W W^T = M^-1, if asked for
+    log_det: Tensor = buffer()  # [U] log(det M / det(ridge I))
+    count: Tensor = buffer()  # [U] observations so far
+    top: Tensor = buffer()  # [U] at least the largest eigenvalue of M^-1; not saved, for it follows from M^-1
 
     def reset_rows(self, rows: Index) -> None:
         """Forget everything that the models have seen."""

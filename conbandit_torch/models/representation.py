@@ -6,17 +6,19 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from conbandit_torch.core.attributes import submodule
 from conbandit_torch.core.blocks import EVERY_ROW, Index, as_table, look_up
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_tensor
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.parts import Remembers, short_repr
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.core.questions import About
 from conbandit_torch.models.history import Refit
 from conbandit_torch.models.refits import RefitEvery
 
 
-class Representation(nn.Module):
+class Representation(nn.Module, Remembers):
     """What a linear model sees of the arms; of a key-term it sees the mean of its arms, as an answer does.
 
     To write one, implement `build`, which sets `dim` and registers buffers or parameters, and `encode`. One
@@ -29,16 +31,19 @@ class Representation(nn.Module):
 
     learns = False  # whether feedback changes it; then users share it
     draws = True  # whether it depends on the seed
+    takes_links = False  # whether it learns by the loss of any link, not only by squared errors
     refit_every: RefitEvery | None = None  # rounds between two refits; None: never
     extra_size: int = 0  # numbers per candidate that `extra` works on
     dim: int  # length of the vectors that `encode` gives
-    catalogue: Catalogue
+    catalogue: Catalogue = submodule()
     processes: Processes = ALONE
     _table: Tensor | None = None  # [N, dim] all arms, encoded; None: not known, or not any more
     _terms: Tensor | None = None  # [K, dim] all key-terms, likewise
 
     def __init__(self) -> None:
         super().__init__()
+
+    __repr__ = short_repr
 
     def attach(self, catalogue: Catalogue, seed: int) -> None:
         """Get ready for the arms of a catalogue; random numbers come from `Stream(seed, ...)`."""

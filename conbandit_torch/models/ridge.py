@@ -16,15 +16,18 @@ from conbandit_torch.kernels import Regressions, kernels_for, reference
 from conbandit_torch.models.inverses import Inverses
 
 
-def ridge_prior(name: str, ridge: float, dim: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """`ridge I` and its inverse [D, D], with dtype and device of `like`; errors call the ridge `name`."""
+def ridge_prior(name: str, ridge: float, dim: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`ridge I`, its inverse and the root of that [D, D], like `like`; errors call the ridge `name`.
+
+    They are rounded once: the same, whether a policy is built in float32 or converted to it.
+    """
     if not (ridge > 0 and math.isfinite(ridge)):
         raise ValueError(f"{name} must be above 0 and finite, got {ridge}")
-    eye = torch.eye(dim, dtype=like.dtype, device=like.device)
-    prior, inverse = ridge * eye, eye / (ridge * eye.new_ones(()))
+    eye = torch.eye(dim, dtype=torch.float64, device=like.device)
+    prior, inverse, root = (part.to(like.dtype) for part in (ridge * eye, eye / ridge, (eye / ridge).sqrt()))
     if not (prior.isfinite().all() and inverse.isfinite().all()):
         raise ValueError(f"{name} is {ridge}: that, or its inverse, is too large for {like.dtype}")
-    return prior, inverse
+    return prior, inverse, root
 
 
 class RidgeRegression(Inverses):
@@ -83,11 +86,11 @@ class RidgeRegression(Inverses):
         matrices = 3 if root else 2
         what = f"the state of {num_models:,} {per}s with {dim:,} features"
         expect_memory(what, num_models * matrices * dim**2 * like.itemsize)
-        gram, inverse = ridge_prior(ridge_name, ridge, dim, like)
+        gram, inverse, of_inverse = ridge_prior(ridge_name, ridge, dim, like)
         self.register_rows("gram", gram)
         self.register_rows("inverse", inverse)
         if root:
-            self.register_rows("root", inverse.sqrt())  # of a diagonal matrix
+            self.register_rows("root", of_inverse)
         else:
             self.register_buffer("root", None)
         self.register_rows("moment", like.new_zeros(dim))
@@ -106,13 +109,13 @@ class RidgeRegression(Inverses):
             raise ValueError(f"weight must be above 0 and finite, got {weight}")
         if bool(self.count.any()):
             raise ValueError("set_prior comes before the first observation")
-        gram, inverse = ridge_prior(self.ridge_name, ridge, self.dim, self.gram)
+        gram, inverse, root = ridge_prior(self.ridge_name, ridge, self.dim, self.gram)
         self.ridge, self.weight = ridge, weight
         self.set_initial("gram", gram)
         self.set_initial("inverse", inverse)
         self.set_initial("top", largest_eigenvalue(inverse[None])[0])
         if self.root is not None:
-            self.set_initial("root", inverse.sqrt())
+            self.set_initial("root", root)
         self.reset_rows(EVERY_ROW)
 
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:

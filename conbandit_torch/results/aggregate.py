@@ -1,4 +1,4 @@
-"""Sums a results folder up over seeds: `curves.csv`, and one TensorBoard run a policy with bands.
+"""Sums a results folder up over seeds: `curves.csv`, and TensorBoard's curves of every policy.
 
 Of replayed logs also `windows.csv`, the click-through rates in windows of counted events.
 """
@@ -12,22 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from conbandit_torch.core.files import replacing
-from conbandit_torch.results.read import METRICS, PolicyResults, intervals, read_results
-from conbandit_torch.running.folder import AGGREGATE, CURVES, WINDOWS, event_files, put_events_first
+from conbandit_torch.results.bands import band, write_bands
+from conbandit_torch.results.read import METRICS, PolicyResults, read_results
+from conbandit_torch.running.folder import AGGREGATE, CURVES, WINDOWS
 
 
 def aggregate(folder: Path) -> None:
-    """Write `curves.csv` and, where there are several seeds, the runs below `aggregate/`."""
+    """Write `curves.csv` and, of policies with several seeds, TensorBoard's curves over seeds."""
     results = read_results(folder)
     _write_curves(folder / CURVES, results)
     if any(own.clicks is not None for own in results.values()):
         _write_windows(folder / WINDOWS, results)
-    several = {name: own for name, own in results.items() if len(own.seeds) > 1}
-    for rest in (folder / AGGREGATE).glob("*"):
-        if rest.name not in several:
-            shutil.rmtree(rest)
-    for number, (name, own) in enumerate(several.items()):
-        _write_events(folder / AGGREGATE / name, own, with_layout=number == 0)
+    shutil.rmtree(folder / AGGREGATE, ignore_errors=True)
+    write_bands(folder, results)
 
 
 def _write_curves(path: Path, results: dict[str, PolicyResults]) -> None:
@@ -37,7 +34,7 @@ def _write_curves(path: Path, results: dict[str, PolicyResults]) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["policy", "round", "seeds", *columns])
         for name, own in results.items():
-            bands = [_band(own.metrics[metric]) for metric in METRICS]
+            bands = [band(own.metrics[metric]) for metric in METRICS]
             for t, number in enumerate(own.rounds):
                 writer.writerow([name, number, len(own.seeds), *_cells(bands, t)])
 
@@ -51,7 +48,7 @@ def _write_windows(path: Path, results: dict[str, PolicyResults]) -> None:
         for name, own in results.items():
             if own.clicks is None:
                 continue
-            bands = [_band(own.clicks.ctr), _band(own.clicks.ctr / own.clicks.logged[:, None])]
+            bands = [band(own.clicks.ctr), band(own.clicks.ctr / own.clicks.logged[:, None])]
             for t in range(own.clicks.ctr.shape[1]):
                 writer.writerow([name, (t + 1) * own.clicks.window, len(own.seeds), *_cells(bands, t)])
 
@@ -60,34 +57,3 @@ def _cells(bands: list[tuple[np.ndarray, ...]], t: int) -> list[str]:
     """Mean, low and high of every band at t; empty where there is no number."""
     numbers = [line[t] for band in bands for line in band]
     return ["" if np.isnan(value) else f"{value:.9g}" for value in numbers]
-
-
-def _write_events(folder: Path, own: PolicyResults, with_layout: bool) -> None:
-    """Mean, low and high of every metric under the same tags for all policies: a Margin chart shows bands."""
-    from torch.utils.tensorboard import SummaryWriter
-
-    put_events_first(folder)
-    earlier = event_files(folder)
-    # A TensorBoard that is running forgets what earlier files said, from round 0 on.
-    with SummaryWriter(str(folder), purge_step=0) as writer:
-        for metric in METRICS:
-            for end, line in zip(("mean", "low", "high"), _band(own.metrics[metric]), strict=True):
-                for number, value in zip(own.rounds, line, strict=True):
-                    if not np.isnan(value):
-                        writer.add_scalar(f"over_seeds/{metric}_{end}", value, int(number))
-        if with_layout:
-            tags = {
-                metric: [f"over_seeds/{metric}_{end}" for end in ("mean", "low", "high")]
-                for metric in METRICS
-            }
-            writer.add_custom_scalars(
-                {"mean over seeds, 95 % t interval": {metric: ["Margin", tags[metric]] for metric in METRICS}}
-            )
-    for path in earlier:
-        path.unlink()
-
-
-def _band(values: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Mean, low and high [T] of values [S, T]."""
-    mean, half = intervals(values)
-    return mean, mean - half, mean + half

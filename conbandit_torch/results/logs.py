@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from conbandit_torch.results.off_policy import off_policy_of_replay
 from conbandit_torch.results.over_users import Ratio
-from conbandit_torch.results.read import PolicyResults, intervals, with_interval
+from conbandit_torch.results.policies import PolicyResults, intervals, with_interval
 
 
 class UserIntervals:
@@ -17,7 +19,7 @@ class UserIntervals:
         seeds: that all of them have; empty: each has its own.
     """
 
-    def __init__(self, results: dict[str, PolicyResults], seeds: list[int]) -> None:
+    def __init__(self, results: Mapping[str, PolicyResults], seeds: list[int]) -> None:
         self._replays = any(own.clicks is not None for own in results.values())
         self._ratios: dict[str, Ratio] = {}
         for name, own in results.items():
@@ -78,7 +80,7 @@ class UserIntervals:
 
 
 def off_policy_lines(
-    results: dict[str, PolicyResults], ranked: list[str], seeds: list[int]
+    results: Mapping[str, PolicyResults], ranked: list[str], seeds: list[int]
 ) -> tuple[list[list[str]], list[str]]:
     """A table of off-policy estimates, heading first, and which of them to believe.
 
@@ -105,7 +107,7 @@ def off_policy_lines(
     ]
 
 
-def hidden_notes(results: dict[str, PolicyResults]) -> list[str]:
+def hidden_notes(results: Mapping[str, PolicyResults]) -> list[str]:
     """What was hidden, of which seeds, and whether they can be compared."""
     hidden = [one for own in results.values() for one in own.hidden]
     if not hidden:

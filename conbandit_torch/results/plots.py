@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conbandit_torch.results.read import PolicyResults, intervals, pick
+from conbandit_torch.results.policies import PolicyResults, intervals, pick
 from conbandit_torch.running.objective import CTR, REGRET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; line and marker serve print in grey.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -36,25 +38,47 @@ def style(name: str) -> dict[str, Any]:
     return {"color": _COLOURS[colour], "linestyle": _LINES[line], "marker": _MARKERS[line]}
 
 
-def draw_all(results: dict[str, PolicyResults], folder: Path, baseline: str | None = None) -> list[Path]:
-    """All figures, relative ones to `baseline` (None: the first policy); returns the files written."""
+def draw_all(
+    results: Mapping[str, PolicyResults], folder: Path, baseline: str | None = None, *, log_x: bool = False
+) -> list[Path]:
+    """All figures; returns the files written.
+
+    Args:
+        results: what the policies did.
+        folder: where the files go.
+        baseline: what relative figures are relative to; None: the first policy.
+        log_x: rounds on a logarithmic axis, which begins at the first record instead of round 0.
+    """
     baseline = next(iter(results)) if baseline is None else baseline
     objective = pick(results, baseline, "--baseline").objective
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
-    {REGRET: _draw_regret, CTR: _draw_clicks}[objective](results, folder, baseline, files)
+    if objective is REGRET:
+        _draw_regret(results, folder, files, log_x)
+    else:
+        _draw_clicks(results, folder, baseline, files)
     return files
 
 
-def _draw_regret(results: dict[str, PolicyResults], folder: Path, baseline: str, files: list[Path]) -> None:
+def draw_curves(results: Mapping[str, PolicyResults], metric: str) -> Figure:
+    """One metric over the rounds, as a figure that notebooks show."""
+    figure = new_figure()
+    axes = figure.axes[0]
+    _curves(axes, results, metric, log_x=False, at_start=0.0 if metric == REGRET.column else None)
+    labels = {objective.column: objective.label for objective in (REGRET, CTR)}
+    axes.set(ylabel=labels.get(metric, metric.replace("_", " ")), ylim=(0, None))
+    return figure
+
+
+def _draw_regret(results: Mapping[str, PolicyResults], folder: Path, files: list[Path], log_x: bool) -> None:
     """Regret and the error of theta over the rounds, and the regret at the end."""
     with figure(folder / "regret", files) as axes:
-        _curves(axes, results, REGRET.column, every=None)
+        _curves(axes, results, REGRET.column, log_x, at_start=None if log_x else 0.0)
         axes.set(ylabel=REGRET.label, ylim=(0, None))
     with_theta = {n: own for n, own in results.items() if not np.isnan(own.metrics["theta_error"]).any()}
     if with_theta:
         with figure(folder / "theta_error", files) as axes:
-            _curves(axes, with_theta, "theta_error", every=50)
+            _curves(axes, with_theta, "theta_error", log_x)
             axes.set(ylabel=r"$\|\theta_t - \theta_*\|$, mean over users", yscale="log")
     with figure(folder / "final_regret", files) as axes:
         last = max(own.rounds[-1] for own in results.values())
@@ -62,7 +86,9 @@ def _draw_regret(results: dict[str, PolicyResults], folder: Path, baseline: str,
         axes.set(ylabel=f"{REGRET.label} at round {last}")
 
 
-def _draw_clicks(results: dict[str, PolicyResults], folder: Path, baseline: str, files: list[Path]) -> None:
+def _draw_clicks(
+    results: Mapping[str, PolicyResults], folder: Path, baseline: str, files: list[Path]
+) -> None:
     """Click-through rate in windows, relative to the log's own and to the baseline's, and at the end."""
     # Of the policies that have a full window.
     curves = {
@@ -111,13 +137,24 @@ def _windows(axes: Axes, name: str, own: PolicyResults, values: np.ndarray) -> N
     axes.legend(frameon=False, fontsize="small")
 
 
-def _curves(axes: Axes, results: dict[str, PolicyResults], metric: str, every: int | None) -> None:
-    """Mean over seeds with its interval as a band, at all recorded rounds or at multiples of `every`."""
+def _curves(
+    axes: Axes,
+    results: Mapping[str, PolicyResults],
+    metric: str,
+    log_x: bool,
+    at_start: float | None = None,
+) -> None:
+    """Mean over seeds with its interval as a band, at the recorded rounds, and at round 0 if known there."""
     for name, own in results.items():
-        shown = np.ones(len(own.rounds), dtype=bool) if every is None else own.rounds % every == 0
-        shown = shown if shown.any() else np.ones_like(shown)
-        _band(axes, name, own, own.rounds[shown], own.metrics[metric][:, shown])
-    axes.set(xlabel="round", xlim=(0, None))
+        rounds, values = own.rounds, own.metrics[metric]
+        if at_start is not None:
+            rounds = np.concatenate(([0], rounds))
+            values = np.pad(values, ((0, 0), (1, 0)), constant_values=at_start)
+        _band(axes, name, own, rounds, values)
+    if log_x:
+        axes.set(xlabel="round", xscale="log")
+    else:
+        axes.set(xlabel="round", xlim=(0, None))
     axes.legend(frameon=False, fontsize="small")
 
 
@@ -130,7 +167,7 @@ def _band(axes: Axes, name: str, own: PolicyResults, x: np.ndarray, values: np.n
         axes.fill_between(x, mean - half, mean + half, color=look["color"], alpha=0.15, linewidth=0)
 
 
-def _bars(axes: Axes, results: dict[str, PolicyResults], metric: str, form: str) -> None:
+def _bars(axes: Axes, results: Mapping[str, PolicyResults], metric: str, form: str) -> None:
     """Means over seeds at the end, with their intervals; a policy without a number has no bar."""
     for position, (name, own) in enumerate(results.items()):
         mean, half = (float(value) for value in intervals(own.final(metric)))
@@ -158,13 +195,25 @@ def _label(name: str, own: PolicyResults) -> str:
 @contextmanager
 def figure(stem: Path, files: list[Path]) -> Iterator[Axes]:
     """Axes of a new figure, which is written to `stem`.png and .pdf afterwards."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.8), layout="constrained")
-    axes = figure.add_subplot()
-    axes.grid(alpha=0.3)
-    axes.set_axisbelow(True)
-    yield axes
+    figure = new_figure()
+    yield figure.axes[0]
     for ending in (".png", ".pdf"):
         files.append(stem.with_suffix(ending))
         figure.savefig(files[-1], dpi=150)
+
+
+def new_figure() -> Figure:
+    """A figure with empty axes. It is none of pyplot's, so that nobody has to close it."""
+    from matplotlib.figure import Figure
+
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            image = BytesIO()
+            self.savefig(image, format="png", dpi=100)
+            return image.getvalue()
+
+    figure = NotebookFigure(figsize=(6, 3.8), layout="constrained")
+    axes = figure.add_subplot()
+    axes.grid(alpha=0.3)
+    axes.set_axisbelow(True)
+    return figure

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import yaml
 
-from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest, is_as_sealed
-from conbandit_torch.core.serving import Serving
-from conbandit_torch.results.over_users import Ratio
+from conbandit_torch.results.policies import Clicks, PolicyResults, intervals, with_interval
+from conbandit_torch.results.results import Results
 from conbandit_torch.running.folder import (
     CONFIG,
     EXPERIMENT,
-    HOW,
     RESULT,
     SUMMARY,
     USERS,
@@ -31,94 +30,16 @@ from conbandit_torch.running.folder import (
     job_folders,
 )
 from conbandit_torch.running.folder import METRICS as METRICS_FILE
-from conbandit_torch.running.objective import REGRET, Objective, objective_of
+from conbandit_torch.running.objective import objective_of
 from conbandit_torch.running.origin import THEN, Origin, OtherOriginError
 from conbandit_torch.running.plan import without_incidentals
 from conbandit_torch.running.record import COLUMNS, Record
-from conbandit_torch.running.result import HiddenShare, Job, JobResult, Replayed, ResultError, read_result
+from conbandit_torch.running.result import Job, JobResult, Replayed, ResultError, read_result
 from conbandit_torch.running.user_sums import UserSums, read_user_sums
 
+__all__ = ["METRICS", "Clicks", "PolicyResults", "Results", "intervals", "read_results", "with_interval"]
+
 METRICS = tuple(name for name in COLUMNS if name not in ("round", "seconds"))
-
-
-@dataclass(frozen=True)
-class Clicks:
-    """What replay of a log earned.
-
-    Attributes:
-        ctr: [S, W] click-through rate in every full window, as many windows as every seed has.
-        window: counted events in a window.
-        logged: [S] click-through rate of the log, which is that of a policy that picks at random.
-        users: sums per user, of every seed; empty: a run of a former version has none.
-        same_log: whether all seeds replayed the same log.
-        serving: how the log's items were chosen.
-    """
-
-    ctr: np.ndarray
-    window: int
-    logged: np.ndarray
-    users: list[UserSums] = field(default_factory=list)
-    same_log: bool = True
-    serving: Serving = "unknown"
-
-    def ratio(self, rows: list[int]) -> Ratio | None:
-        """Clicks per counted event of some seeds, with its error over users."""
-        if not self.users:
-            return None
-        clicks, counted = (
-            np.stack([getattr(self.users[row], name) for row in rows]) for name in ("clicks", "counted")
-        )
-        return Ratio.of(clicks, counted, same_users=self.same_log)
-
-
-@dataclass(frozen=True)
-class PolicyResults:
-    """What one policy did.
-
-    Attributes:
-        seeds: S seeds of the finished runs, in order.
-        seconds: [S] wall-clock time of each.
-        rounds: [T] rounds at which metrics were recorded.
-        metrics: [S, T] by name; NaN where a policy has no such number.
-        num_users: U, for times per user.
-        objective: what the policy is judged by.
-        clicks: what replay earned; None: no log was replayed.
-        hidden: [S] features that were kept from the policy; empty: all were seen.
-    """
-
-    seeds: list[int]
-    seconds: np.ndarray
-    rounds: np.ndarray
-    metrics: dict[str, np.ndarray]
-    num_users: int
-    objective: Objective = REGRET
-    clicks: Clicks | None = None
-    hidden: list[HiddenShare] = field(default_factory=list)
-
-    def final(self, metric: str, seeds: Iterable[int] | None = None) -> np.ndarray:
-        """[S] the metric at the end, of all seeds or of those given."""
-        last: np.ndarray = self.metrics[metric][:, -1]
-        return last if seeds is None else last[self.rows_of(seeds)]
-
-    def rows_of(self, seeds: Iterable[int]) -> list[int]:
-        """Where the seeds stand in arrays [S, ...]."""
-        return [self.seeds.index(seed) for seed in seeds]
-
-
-class Results(dict[str, PolicyResults]):
-    """What the policies of a folder did, by name.
-
-    Attributes:
-        left_out: one line for every finished job that could not be read: which, and why.
-        unfinished: jobs of the folder's experiment without a result, and which of them failed.
-        mixed: what the runs do not have in common though it can change last digits, and how many have which.
-    """
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.left_out: list[str] = []
-        self.unfinished: list[str] = []
-        self.mixed: list[str] = []
 
 
 @dataclass
@@ -139,13 +60,17 @@ class _Job:
         self.metrics = {name: [float(row.get(name) or "nan") for row in self.table] for name in METRICS}
 
 
-def read_results(folder: Path) -> Results:
+def read_results(folder: Path | str) -> Results:
     """The finished runs of a results folder, by policy, in the order of `summary.csv`.
+
+    Args:
+        folder: results of `Experiment.run`, or of `conbandit run`.
 
     Raises:
         ConfigError: if there are none, or if they are not of one experiment.
     """
-    results = Results()
+    folder = Path(folder)
+    results = Results(folder)
     jobs: dict[str, list[_Job]] = {}
     for own in job_folders(folder):
         if not (own / RESULT).is_file():
@@ -161,7 +86,7 @@ def read_results(folder: Path) -> Results:
                 "\n".join([f"{folder}: none of the finished runs can be read", *results.left_out])
             )
         state = "holds no finished runs" if folder.is_dir() else "no such folder"
-        begun = (folder / HOW).exists()
+        begun = (folder / EXPERIMENT).exists()
         command = f"`conbandit resume {folder}`" if begun else f"`conbandit run CONFIG --out {folder}`"
         raise ConfigError(f"{folder}: {state}; {command} makes some")
     every = [job for own in jobs.values() for job in own]
@@ -174,35 +99,6 @@ def read_results(folder: Path) -> Results:
         if jobs[name]:
             results[name] = _sum_up(sorted(jobs[name], key=lambda job: job.result.seed))
     return results
-
-
-def pick(results: dict[str, PolicyResults], name: str, option: str) -> PolicyResults:
-    """The policy `name`, which the user gave as `option`."""
-    if name not in results:
-        raise ConfigError(f"{option} {name}: there is no such policy{choices(name, results)}")
-    return results[name]
-
-
-def intervals(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Means over seeds and half-widths of their t intervals, [S, ...] -> [...]; NaN for one seed."""
-    from scipy.special import stdtrit  # scipy.stats takes half a second to import
-
-    count = len(values)
-    mean = values.mean(0)
-    if count < 2:
-        return mean, np.full_like(mean, np.nan)
-    with np.errstate(invalid="ignore"):  # infinite values have no spread: NaN
-        spread = values.std(0, ddof=1)
-    half = stdtrit(count - 1, (1 + level) / 2) * spread / np.sqrt(count)
-    return mean, half
-
-
-def with_interval(values: np.ndarray, digits: int = 2) -> str:
-    """Mean of values [S] with its interval, for people; without one if there are fewer than two."""
-    if not len(values) or not np.isfinite(values).all():
-        return "-"
-    mean, half = intervals(values)
-    return f"{mean:.{digits}f}" if np.isnan(half) else f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
 class _UnreadableError(Exception):

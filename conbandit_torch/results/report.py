@@ -7,7 +7,7 @@ one log, and say nothing of another one of the same kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
@@ -15,11 +15,10 @@ import numpy as np
 from rich.table import Table
 
 from conbandit_torch.results.logs import UserIntervals, hidden_notes, off_policy_lines
-from conbandit_torch.results.read import PolicyResults, Results, pick
+from conbandit_torch.results.policies import PolicyResults, pick
 from conbandit_torch.running.objective import CTR, REGRET, Objective
 
 LEVEL = 0.05
-_MOST_NAMED = 10  # jobs without a result
 
 _ONLY_IN_MARKDOWN = (1, 4)  # columns: seeds, and the difference from the baseline
 _WITH_NAMES = (0, 3)  # columns: the policy, and its share of the baseline
@@ -77,14 +76,29 @@ class Report:
         besides = ["", "Off-policy estimates:", "", *_markdown(self.off_policy)] if self.off_policy else []
         return "\n".join(["# Report", "", *rows, "", self.order, *besides, "", self.notes, ""])
 
+    def __str__(self) -> str:
+        return self.markdown()
+
+    def _repr_markdown_(self) -> str:
+        """For notebooks."""
+        return self.markdown()
+
 
 def _markdown(lines: list[list[str]]) -> list[str]:
     rule = ["---", *["---:"] * (len(lines[0]) - 1)]
     return [f"| {' | '.join(cells)} |" for cells in (lines[0], rule, *lines[1:])]
 
 
-def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> Report:
-    """The report on `results`, relative to `baseline` (the first policy, if not given)."""
+def compare(
+    results: Mapping[str, PolicyResults], baseline: str | None = None, remarks: Iterable[str] = ()
+) -> Report:
+    """The report on `results`, relative to `baseline` (the first policy, if not given).
+
+    Args:
+        results: what the policies did, by name.
+        baseline: the policy that the others are compared with.
+        remarks: what else is to be said of the runs (see `Results.remarks`).
+    """
     baseline = next(iter(results)) if baseline is None else baseline
     objective = pick(results, baseline, "--baseline").objective
     seeds = _common_seeds(results)
@@ -129,7 +143,7 @@ def compare(results: dict[str, PolicyResults], baseline: str | None = None) -> R
     headings += [_BESIDES[objective][0], "asked", _EFFORT[objective][0]]
     order = _order(ranked, p_values, finals, objective)
     table, advice = off_policy_lines(results, ranked, seeds)
-    told = _notes(results, finals, seeds, objective, over_users=clicks.known)
+    told = _notes(results, finals, seeds, objective, over_users=clicks.known, remarks=list(remarks))
     notes = [told, *clicks.notes(), *advice, *hidden_notes(results)]
     return Report(headings, lines, order, "\n".join(notes), table)
 
@@ -163,7 +177,7 @@ _BESIDES: dict[Objective, Cell] = {REGRET: ("theta error", _theta_error), CTR: (
 _EFFORT: dict[Objective, Cell] = {REGRET: ("us/user-round", _time), CTR: ("counted", _counted)}
 
 
-def _common_seeds(results: dict[str, PolicyResults]) -> list[int]:
+def _common_seeds(results: Mapping[str, PolicyResults]) -> list[int]:
     """Seeds that all policies have run: all policies of a seed see the same rounds."""
     every = list(results.values())
     return [seed for seed in every[0].seeds if all(seed in own.seeds for own in every)]
@@ -207,12 +221,13 @@ def _order(
 
 
 def _notes(
-    results: dict[str, PolicyResults],
+    results: Mapping[str, PolicyResults],
     finals: dict[str, np.ndarray],
     seeds: list[int],
     objective: Objective,
     *,
     over_users: bool,
+    remarks: list[str],
 ) -> str:
     tests = "t tests over seeds and over users" if over_users else "t test over seeds"
     notes = [
@@ -243,19 +258,7 @@ def _notes(
     ]
     if same:
         notes.append(f"No test, because all seeds have the same difference: {'; '.join(same)}.")
-    if isinstance(results, Results) and results.unfinished:
-        first, rest = results.unfinished[:_MOST_NAMED], len(results.unfinished) - _MOST_NAMED
-        more = f" and {rest:,} more" if rest > 0 else ""
-        notes.append(f"Without a result, and so in no number here: {', '.join(first)}{more}.")
-    if isinstance(results, Results):
-        notes += [
-            f"The runs are of {what}: last digits, and decisions with them, may differ for that reason alone."
-            for what in results.mixed
-        ]
-    if isinstance(results, Results) and results.left_out:
-        notes.append("Left out, because they cannot be read:")
-        notes += [f"- {line}" for line in results.left_out]
-    return "\n".join(notes)
+    return "\n".join([*notes, *remarks])
 
 
 def _are_copies(own: PolicyResults) -> bool:

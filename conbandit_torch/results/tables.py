@@ -9,12 +9,12 @@ from rich.table import Table
 
 from conbandit_torch.results.read import with_interval
 from conbandit_torch.running.objective import objective_of
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.record import Record
 from conbandit_torch.running.result import JobResult
 
 
-def summary_table(results: list[JobResult], experiment: Experiment) -> Table:
+def summary_table(results: list[JobResult], experiment: Plan) -> Table:
     """The policies' means over seeds, with 95 % t intervals of the regret, or of the click-through rate."""
     records = {
         name: [result.last for result in results if result.policy == name and result.last is not None]

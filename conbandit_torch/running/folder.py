@@ -1,10 +1,12 @@
 """A results folder: the names of all that is in it, and who may write there.
 
 - `experiment.yaml`, `how.json`: the whole experiment and how it is run, for `conbandit resume`
-- `summary.csv`, `curves.csv`, `windows.csv`, `aggregate/`, `report.md`, `plots/`: made from all jobs
+- `summary.csv`, `curves.csv`, `windows.csv`, `report.md`, `plots/`: made from all jobs
+- `<policy>/events.out.tfevents.*`: made from all jobs of a policy that has several
 - `<policy>/seed<k>/`: one job:
     - `config.yaml`, `metrics.csv`, `events.out.tfevents.*`: written while it runs
     - `checkpoints/<round>/` with `manifest.json` and `state.safetensors`: while it has not finished
+    - `policy.safetensors`: what the policy has learned, if policies are kept
     - `users.csv`: sums per user, if a log was replayed
     - `result.json`: written last: the job has finished
     - `error.txt`: why the last attempt failed
@@ -31,7 +33,7 @@ SUMMARY = "summary.csv"
 CURVES = "curves.csv"
 WINDOWS = "windows.csv"
 REPORT = "report.md"
-AGGREGATE = "aggregate"
+AGGREGATE = "aggregate"  # earlier versions had the curves over seeds there
 PLOTS = "plots"
 TUNED = "tuned.yaml"
 _TOP = (EXPERIMENT, HOW, LOCK, SUMMARY, CURVES, WINDOWS, REPORT, AGGREGATE, PLOTS, TUNED)
@@ -40,6 +42,7 @@ CONFIG = "config.yaml"
 METRICS = "metrics.csv"
 USERS = "users.csv"
 RESULT = "result.json"
+POLICY = "policy.safetensors"
 ERROR = "error.txt"
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"

@@ -9,15 +9,15 @@ from typing import Any
 
 import yaml
 
-from conbandit_torch.configuration.build import build_environment
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest, is_as_sealed
 from conbandit_torch.running.checkpoint import CheckpointError, list_checkpoints, read_manifest
 from conbandit_torch.running.folder import CHECKPOINTS, CONFIG, job_folders
 from conbandit_torch.running.job import finished, kernels_of, origin_of, write_config
 from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
-from conbandit_torch.running.plan import Experiment, first_difference, without_incidentals
+from conbandit_torch.running.plan import Plan, first_difference, without_incidentals
 from conbandit_torch.running.result import Job, JobResult, OtherFormatError, write_result
+from conbandit_torch.running.worlds import Worlds
 
 _log = logging.getLogger(__name__)
 
@@ -42,13 +42,16 @@ def read_held(folder: Path) -> Held:
     return found
 
 
-def refuse_what_differs(experiment: Experiment, folder: Path, held: Held, *, repair: bool = True) -> None:
+def refuse_what_differs(
+    experiment: Plan, folder: Path, held: Held, worlds: Worlds, *, repair: bool = True
+) -> None:
     """Results and checkpoints of another config, environment or data are never overwritten or mixed.
 
     Args:
         experiment: what is to run.
         folder: where.
         held: the folder's results.
+        worlds: of this run, by whose data others are told.
         repair: whether to write damaged configs anew, where the results prove what they were.
     """
     origins: dict[Job, tuple[Path, Origin]] = {}
@@ -59,7 +62,7 @@ def refuse_what_differs(experiment: Experiment, folder: Path, held: Held, *, rep
             continue
         origins[job] = own, origin
         _refuse_another_config(experiment, folder, own, origin, held.get(job), repair)
-    _refuse_other_data(experiment, folder, origins)
+    _refuse_other_data(experiment, folder, origins, worlds)
     versions = {origin.version for _, origin in origins.values()} - {package_version()}
     if versions:
         others = ", ".join(sorted(version or "an unknown version" for version in versions))
@@ -75,7 +78,7 @@ def refuse_what_differs(experiment: Experiment, folder: Path, held: Held, *, rep
 
 
 def _refuse_another_config(
-    experiment: Experiment, folder: Path, own: Path, origin: Origin, result: JobResult | None, repair: bool
+    experiment: Plan, folder: Path, own: Path, origin: Origin, result: JobResult | None, repair: bool
 ) -> None:
     """Digests tell whether configs are equal; the file itself is read only where they are not."""
     job = _job(own)
@@ -110,14 +113,16 @@ def _file_digest(path: Path) -> str:
         return ""
 
 
-def _refuse_other_data(experiment: Experiment, folder: Path, origins: dict[Job, tuple[Path, Origin]]) -> None:
+def _refuse_other_data(
+    experiment: Plan, folder: Path, origins: dict[Job, tuple[Path, Origin]], worlds: Worlds
+) -> None:
     """The data of one seed are enough: those of the others were compared with it before."""
     seeds = sorted({seed for _, seed in origins}, key=lambda seed: (seed not in experiment.seeds, seed))
     if not seeds:
         return
     seed = seeds[0]
     policy = next(iter(experiment.policies))
-    now = origin_of(experiment, (policy, seed), build_environment(experiment, seed))
+    now = origin_of(experiment, (policy, seed), worlds.of(seed).data)
     for (_, other), (own, origin) in origins.items():
         if other == seed:
             try:

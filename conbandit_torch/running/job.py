@@ -7,16 +7,19 @@ import logging
 import shutil
 import traceback
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from conbandit_torch.callbacks.base import Callback, Forgiving, StoppedError
 from conbandit_torch.callbacks.checkpoints import Checkpoint
+from conbandit_torch.callbacks.loggers import LoggerCallback
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.callbacks.tensorboard import TensorBoard
-from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy
-from conbandit_torch.core.digests import data_digest, fingerprint, gather_digests
+from conbandit_torch.configuration.build import build_callbacks, build_policy
+from conbandit_torch.configuration.loggers import build_logger
+from conbandit_torch.core.digests import fingerprint, gather_digests
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.core.seals import file_digest, sealed_text, text_digest
@@ -35,10 +38,11 @@ from conbandit_torch.running.folder import (
     job_folder,
     job_lock,
 )
+from conbandit_torch.running.kept import keep_policy
 from conbandit_torch.running.metrics import WINDOW
 from conbandit_torch.running.objective import objective_of
 from conbandit_torch.running.origin import Origin, OtherOriginError, package_version
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import (
     HiddenShare,
@@ -52,23 +56,26 @@ from conbandit_torch.running.result import (
 )
 from conbandit_torch.running.signals import stop_on_signals
 from conbandit_torch.running.user_sums import write_user_sums
+from conbandit_torch.running.worlds import Worlds, build_world
 
 _log = logging.getLogger(__name__)
 
 
 def run_job(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     threads: int,
     job: Job,
     *callbacks: Callback,
     may_insist: bool = False,
     processes: Processes = ALONE,
+    worlds: Worlds | None = None,
 ) -> JobResult:
     """One policy with one seed, into `folder/<policy>/seed<k>`; an error becomes the result's `error`.
 
     It goes on from the folder's newest checkpoint, and leaves one when SIGINT or SIGTERM stops it. If its
-    users are split over processes, all of them call this, and the first writes what came out.
+    users are split over processes, all of them call this, and the first writes what came out. `worlds` are
+    those of the run that the job is part of; None: it has one of its own.
     """
     name, seed = job
     own = job_folder(folder, name, seed)
@@ -80,10 +87,12 @@ def run_job(
             with job_lock(own) if processes.is_first else contextlib.nullcontext():
                 result = processes.broadcast(finished(own))
                 if result is None:
-                    result = _play(experiment, own, threads, job, callbacks, stop, processes)
+                    result = _play(experiment, own, threads, job, callbacks, stop, processes, worlds)
     except (StoppedError, _StoppedEarly) as stopped:
         return JobResult(name, seed, stopped=str(stopped))
     except Exception as error:  # whatever it is, the other jobs go on
+        if worlds is not None:
+            worlds.forget()  # where it may have come from
         with contextlib.suppress(OSError):  # the disk may be what failed
             (own / error_file(processes.rank)).write_text(traceback.format_exc(), encoding="utf-8")
         return JobResult(name, seed, error=f"{type(error).__name__}: {error}")
@@ -106,17 +115,18 @@ class _Stop:
 
 
 def _play(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     threads: int,
     job: Job,
     callbacks: tuple[Callback, ...],
     stop: _Stop,
     processes: Processes,
+    worlds: Worlds | None,
 ) -> JobResult:
     """Play the job to its end and write its result, last and atomically."""
-    environment = build_environment(experiment, job[1])
-    origin = origin_of(experiment, job, environment)
+    environment, data = build_world(experiment, job[1]) if worlds is None else worlds.of(job[1])
+    origin = origin_of(experiment, job, data)
     checkpoints = folder / CHECKPOINTS
     saved = latest_checkpoint(checkpoints, processes, origin)
     if saved is not None:
@@ -146,6 +156,8 @@ def _play(
     if processes.is_first:
         digests = {name: file_digest(folder / name) for name in (METRICS, CONFIG)}
         result = replace(result, metrics=digests[METRICS], config=digests[CONFIG])
+        if experiment.keep_policies and processes.size == 1:
+            result = replace(result, kept=keep_policy(experiment, folder, job, simulation.policy))
         write_result(folder, result)
         # Only now, when the result and all that it sums up are on the disk.
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -171,32 +183,34 @@ def _replayed(simulation: Simulation, folder: Path) -> Replayed | None:
     )
 
 
-def _loggers(
-    experiment: Experiment, folder: Path, job: Job, origin: Origin, *, resuming: bool
-) -> list[Callback]:
+def _loggers(experiment: Plan, folder: Path, job: Job, origin: Origin, *, resuming: bool) -> list[Callback]:
     """What writes into the job's folder while it runs."""
     write_config(experiment, folder, job, origin)
     if not resuming:
         for rest in event_files(folder):  # of an attempt that was broken off
             rest.unlink()
-    board: Callback = TensorBoard(folder, experiment.dump(*job), experiment.hparams(*job))
+    hparams = experiment.hparams(*job)
+    loggers: dict[str, Callback] = {"TensorBoard": TensorBoard(folder, experiment.dump(*job), hparams)}
+    for name in experiment.loggers:
+        make = partial(build_logger, experiment, name, folder, job)
+        loggers[f"logger {name}"] = LoggerCallback(make, hparams)
     if experiment.if_logger_fails == "continue":
-        board = Forgiving(board)
-    return [MetricsFile(folder / METRICS), board, *build_callbacks(experiment)]
+        loggers = {name: Forgiving(logger, name) for name, logger in loggers.items()}
+    return [MetricsFile(folder / METRICS), *loggers.values(), *build_callbacks(experiment)]
 
 
-def write_config(experiment: Experiment, folder: Path, job: Job, origin: Origin) -> None:
+def write_config(experiment: Plan, folder: Path, job: Job, origin: Origin) -> None:
     """Write a job's `config.yaml`, which runs it again; its first line says on what it was run."""
     about = f"{origin.version}, data: sha256 {origin.data}"
     write_atomically(folder / CONFIG, sealed_text(experiment.dump(*job), about))
 
 
-def origin_of(experiment: Experiment, job: Job, environment: Environment) -> Origin:
-    """What a job's numbers come from; its environment must be new, with all users."""
+def origin_of(experiment: Plan, job: Job, data: str) -> Origin:
+    """What a job's numbers come from, given the digest of its world's data."""
     return Origin(
         version=package_version(),
         kernels=kernels_of(experiment),
-        data=data_digest(environment),
+        data=data,
         config=experiment.digest(*job),
         shared=experiment.shared_digest,
     )
@@ -214,15 +228,13 @@ def refuse_unlike_processes(origin: Origin, processes: Processes) -> None:
         )
 
 
-def kernels_of(experiment: Experiment) -> str:
+def kernels_of(experiment: Plan) -> str:
     """Which kernels the experiment's jobs run with, on this machine."""
     with using(experiment.kernels):
         return name_of(device_of(experiment.accelerator))
 
 
-def _with_kernels_of(
-    saved: Origin, experiment: Experiment, now: Origin, where: Path
-) -> tuple[Experiment, Origin]:
+def _with_kernels_of(saved: Origin, experiment: Plan, now: Origin, where: Path) -> tuple[Plan, Origin]:
     """The experiment with the kernels that a checkpoint was made with, or a word about what differs."""
     if saved.last_kernels == TORCH and experiment.kernels == "auto":  # those run everywhere
         experiment, now = replace(experiment, kernels="torch"), replace(now, kernels=TORCH)
@@ -231,7 +243,7 @@ def _with_kernels_of(
 
 
 def build(
-    experiment: Experiment,
+    experiment: Plan,
     job: Job,
     threads: int,
     *callbacks: Callback,
@@ -246,13 +258,14 @@ def build(
         job: policy and seed.
         threads: threads of torch.
         callbacks: told of the simulation's events.
-        environment: the job's environment, new; None: it is built here.
+        environment: the job's environment, with all users; None: it is built here.
         processes: over which users are split.
         folder: where callbacks may put their files.
     """
     torch.set_num_threads(threads)
     name, seed = job
-    environment = build_environment(experiment, seed) if environment is None else environment
+    if environment is None:
+        environment = build_world(experiment, seed).environment
     environment.split(processes)
     return Simulation(
         build_policy(experiment, name, environment, seed),

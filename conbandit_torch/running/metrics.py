@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from conbandit_torch.bandits.base import Bandit
+from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.questions import Terms
 from conbandit_torch.core.rounds import Round
 from conbandit_torch.core.screen import Screen
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.kernels import kernels_for
+from conbandit_torch.running.objective import CTR
 from conbandit_torch.running.record import Record
 from conbandit_torch.running.user_sums import USER_COLUMNS, UserSums
 
@@ -57,11 +59,11 @@ class Metrics(nn.Module):
     """
 
     # [6] regret so far; regret, arms shown, rewards and their number since the last record; questions so far
-    _sums: Tensor
-    _asked: Tensor  # [K] how often each key-term was asked
-    _counted: Tensor  # [] events of a log that counted, in the order of round and row
-    _clicks: Tensor  # [W] clicks in each WINDOW of them; empty unless a log is replayed
-    _of_users: Tensor  # [U, 7] the columns of `UserSums`; empty unless a log is replayed
+    _sums: Tensor = buffer()
+    _asked: Tensor = buffer()  # [K] how often each key-term was asked
+    _counted: Tensor = buffer()  # [] events of a log that counted, in the order of round and row
+    _clicks: Tensor = buffer()  # [W] clicks in each WINDOW of them; empty unless a log is replayed
+    _of_users: Tensor = buffer()  # [U, 7] the columns of `UserSums`; empty unless a log is replayed
 
     def __init__(self, environment: Environment, screen: Screen) -> None:
         super().__init__()
@@ -86,7 +88,7 @@ class Metrics(nn.Module):
         rewards = [feedback.reward for feedback in played.outcome.feedback]
         reward = rewards[0] if len(rewards) == 1 else torch.cat([self._sums[:0].float(), *rewards])
         regret = played.outcome.regret
-        kernels_for(self._sums).tally(self._sums[:5], reward[:0] if regret is None else regret, reward)
+        kernels_for(self._sums).tally(self._sums, reward[:0] if regret is None else regret, reward)
         if len(self._clicks):
             place = self._counted + torch.arange(len(reward), device=reward.device)
             self._clicks.index_add_(0, place // WINDOW, reward.double())
@@ -155,13 +157,13 @@ class Metrics(nn.Module):
         if not len(self._clicks):
             return None, None, {}
         counted = int(self._counted)
-        tagged = {"ctr/counted": self._counted}
+        tagged = {"CTR/events counted": self._counted}
         if not counted:
             return counted, None, tagged
         rate = self._clicks.sum() / counted
-        tagged["ctr/cumulative"] = rate
+        tagged[CTR.tag] = rate
         if counted >= WINDOW:
-            tagged["ctr/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
+            tagged["CTR/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
         return counted, float(rate), tagged
 
     def _concentration(self) -> dict[str, Tensor]:

@@ -18,6 +18,8 @@ class Objective:
     Attributes:
         name: what it is called.
         column: which metric of a record, and which column of files, it is.
+        group: TensorBoard's group of its curves. Groups are shown by name, capital letters first, and the
+            first two are open: so this one has a capital letter, and all others have none.
         label: what it is called on an axis.
         per: of whom it is, for headings; or empty.
         digits: shown after the point.
@@ -28,12 +30,24 @@ class Objective:
 
     name: str
     column: str
+    group: str
     label: str
     per: str
     digits: int
     sign: int
     sentence: str
     meaning: str
+
+    @property
+    def tag(self) -> str:
+        """What the curve of one run is called in TensorBoard."""
+        return f"{self.group}/cumulative"
+
+    @property
+    def tags_over_seeds(self) -> tuple[str, str, str]:
+        """What the mean over seeds is called, which comes before `tag`, and the ends of its interval."""
+        group = f"{self.group} over seeds"
+        return f"{self.group}/average over seeds", f"{group}/95 % low", f"{group}/95 % high"
 
     @property
     def heading(self) -> str:
@@ -65,6 +79,7 @@ class Objective:
 REGRET = Objective(
     name="regret",
     column="cumulative_regret",
+    group="Regret",
     label="cumulative regret per user",
     per="per user",
     digits=2,
@@ -75,6 +90,7 @@ REGRET = Objective(
 CTR = Objective(
     name="CTR",
     column="ctr",
+    group="CTR",
     label="CTR of all counted events",
     per="",
     digits=4,

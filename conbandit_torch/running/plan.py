@@ -1,4 +1,4 @@
-"""An experiment: several policies on the same rounds, seed by seed."""
+"""What to run, resolved: several policies on the same rounds, seed by seed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:  # results are read without torch
     from conbandit_torch.running.processes import Precision
 
 # Which kernels run depends on the machine too: a result says which did (see `Origin`), the config need not.
-_INCIDENTAL = ("seeds", "checkpoint_every", "if_logger_fails", "kernels")
+_INCIDENTAL = ("seeds", "checkpoint_every", "keep_policies", "if_logger_fails", "kernels", "loggers")
 
 IfLoggerFails = Literal["stop", "continue"]
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Plan:
     """What to run, resolved: every argument spelled out with its value.
 
     Attributes:
@@ -36,9 +36,11 @@ class Experiment:
         accelerator: Lightning's name of the device.
         kernels: "torch", "compiled", or "auto": compiled on a CPU where numba is installed.
         checkpoint_every: rounds between checkpoints.
+        keep_policies: whether finished jobs keep their policies.
         bad_feedback: "stop" at rewards and answers that are NaN or infinite, or "skip" and count them.
-        if_logger_fails: "stop" when TensorBoard's files cannot be written, or "continue" without them.
+        if_logger_fails: "continue" without a logger that fails, TensorBoard or another, or "stop" the job.
         callbacks: `class_path` and `init_args` of the user's callbacks, by name; every job builds its own.
+        loggers: `class_path` and given `init_args` of Lightning loggers beside TensorBoard, by name.
     """
 
     source: str
@@ -51,9 +53,11 @@ class Experiment:
     accelerator: str = "cpu"
     kernels: Kernels = "auto"
     checkpoint_every: int = 1000
+    keep_policies: bool = True
     bad_feedback: BadFeedback = "stop"
-    if_logger_fails: IfLoggerFails = "stop"
+    if_logger_fails: IfLoggerFails = "continue"
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    loggers: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def jobs(self) -> list[tuple[str, int]]:
         """(policy, seed) of every run, seed by seed: policies can be compared from the first seed on."""
@@ -63,8 +67,12 @@ class Experiment:
         """YAML that runs the experiment, or one policy with one seed, again."""
         names = (one.name for one in fields(self) if one.name != "source")
         config = {name: getattr(self, name) for name in names}
-        if not self.callbacks:  # results of versions without this key stay those of the same config
-            del config["callbacks"]
+        for key in (
+            "callbacks",
+            "loggers",
+        ):  # results of versions without these stay the same config's
+            if not config[key]:
+                del config[key]
         if policy is not None:
             config["policies"] = {policy: self.policies[policy]}
         if seed is not None:
@@ -94,11 +102,15 @@ class Experiment:
     def hparams(self, policy: str, seed: int) -> dict[str, Any]:
         """The policy's arguments, flat; `-` for those that only other policies have.
 
-        TensorBoard takes the columns of its table from one run, so all runs must have the same.
+        TensorBoard takes the columns of its table from one run, so all runs must have the same. Arguments
+        that no policy makes use of (all have None) have no column.
         """
         flat = {name: _flat(part["init_args"]) for name, part in self.policies.items()}
-        every = dict.fromkeys(key for arguments in flat.values() for key in arguments)
-        return {"policy": policy, "seed": seed} | {key: flat[policy].get(key, "-") for key in every}
+        used = dict.fromkeys(
+            key for arguments in flat.values() for key, value in arguments.items() if value is not None
+        )
+        own = {key: "none" if value is None else value for key, value in flat[policy].items()}
+        return {"policy": policy, "seed": seed} | {key: own.get(key, "-") for key in used}
 
 
 def without_incidentals(config: dict[str, Any]) -> dict[str, Any]:
@@ -122,8 +134,7 @@ def _flat(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:
             if "class_path" in value:
                 flat[prefix + key] = value["class_path"].rpartition(".")[2]
             flat |= _flat(value.get("init_args", {}), f"{prefix}{key}.")
-        elif value is None:
-            flat[prefix + key] = "default"
         else:
-            flat[prefix + key] = value if isinstance(value, bool | int | float) else str(value)
+            plain = value is None or isinstance(value, bool | int | float)
+            flat[prefix + key] = value if plain else str(value)
     return flat

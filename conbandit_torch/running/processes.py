@@ -33,6 +33,11 @@ def device_of(accelerator: str) -> torch.device:
     return Fabric(accelerator=accelerator, devices=1).device
 
 
+def dtype_of(precision: Precision) -> torch.dtype:
+    """What numbers are in a precision."""
+    return torch.float64 if precision == "64-true" else torch.float32
+
+
 @dataclass(frozen=True)
 class FabricProcesses(Processes):
     """Processes that Fabric has started.

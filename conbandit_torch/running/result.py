@@ -76,6 +76,7 @@ class JobResult:
         hidden: features that were kept from the policy; None: all were seen.
         metrics: digest of the job's `metrics.csv`.
         config: digest of its `config.yaml`.
+        kept: digest of its `policy.safetensors`; empty: the policy was not kept.
         origin: what the numbers came from.
     """
 
@@ -90,6 +91,7 @@ class JobResult:
     hidden: HiddenShare | None = None
     metrics: str = ""
     config: str = ""
+    kept: str = ""
     origin: Origin = field(default_factory=Origin)
 
     @property

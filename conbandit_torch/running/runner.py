@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from time import monotonic
 
@@ -20,7 +21,8 @@ from rich.console import Console
 
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.progress import ProgressBar, ProgressLines, progress_bars
-from conbandit_torch.configuration.build import build_callbacks, build_environment, build_policy, takes_seed
+from conbandit_torch.configuration.build import build_callbacks, build_policy, takes_seed
+from conbandit_torch.configuration.loggers import build_logger
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.core.processes import ALONE, Processes
@@ -30,13 +32,15 @@ from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.running.folder import EXPERIMENT, HOW, FolderInUseError, sole_writer
 from conbandit_torch.running.held import read_held, refuse_what_differs
 from conbandit_torch.running.job import describe, run_job
+from conbandit_torch.running.kept import expect_room, kept_bytes
 from conbandit_torch.running.origin import package_version
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.processes import device_of
 from conbandit_torch.running.result import Job, JobResult
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
 from conbandit_torch.running.summary import Sparingly, SummaryFile
 from conbandit_torch.running.workers import Backend, Crashed, results_of
+from conbandit_torch.running.worlds import Worlds, build_world
 
 _A_MINUTE = 60.0
 
@@ -53,7 +57,7 @@ def results_folder(out: Path | None, source: Path) -> Path:
 
 
 def run(
-    experiment: Experiment,
+    experiment: Plan,
     folder: Path,
     console: Console,
     *,
@@ -75,26 +79,48 @@ def run(
         backend: where they run; all machines of a Ray cluster must see `folder`.
         processes: over which every job's users are split; all of them call this.
     """
-    check(experiment, processes)
+    worlds = Worlds(experiment, keep=processes.size == 1)
+    try:
+        return _run(experiment, folder, console, worlds, jobs, threads, backend, processes)
+    finally:
+        worlds.forget()
+
+
+def _run(
+    experiment: Plan,
+    folder: Path,
+    console: Console,
+    worlds: Worlds,
+    jobs: int,
+    threads: int | None,
+    backend: Backend,
+    processes: Processes,
+) -> list[JobResult]:
+    sizes = check(experiment, processes, worlds)
     held = read_held(folder)
-    refuse_what_differs(experiment, folder, held, repair=processes.is_first)
+    refuse_what_differs(experiment, folder, held, worlds, repair=processes.is_first)
     in_processes = jobs > 1 or backend != "local"
+    if in_processes:
+        worlds.forget()  # those processes have their own
     if threads is None:  # with several jobs always 1, so that results do not depend on their number
         threads = 1 if in_processes or processes.size > 1 else torch.get_num_threads()
     make_folder(folder)
-    call = partial(run_job, experiment, folder.resolve(), threads)
+    call = partial(run_job, experiment, folder.resolve(), threads, worlds=worlds)
     if not processes.is_first:
         return _help(call, processes)
     with _alone_in(folder):
         how = {"threads": threads, "jobs": jobs, "backend": backend}
         how |= {"devices": processes.size // processes.nodes, "num_nodes": processes.nodes}
-        write_atomically(folder / EXPERIMENT, sealed_text(experiment.dump(), package_version()))
         write_atomically(folder / HOW, sealed(how))
+        # Last: where there is one, the run can be resumed.
+        write_atomically(folder / EXPERIMENT, sealed_text(experiment.dump(), package_version()))
         results = {job: held[job] for job in experiment.jobs() if job in held}
         todo = [job for job in experiment.jobs() if job not in results]
         if results:
             there = f"{folder} holds {len(results)} of {len(experiment.jobs())} jobs"
             _say(console, f"{there}; running the others" if todo else f"{there}: all are done")
+        if experiment.keep_policies and processes.size == 1:
+            expect_room(folder, sum(sizes[name] for name, _ in todo))
         summary = SummaryFile(folder, experiment, held)
         bands = Sparingly(partial(_aggregate, folder))
         if in_processes:
@@ -130,8 +156,11 @@ def _alone_in(folder: Path) -> Iterator[None]:
         raise ConfigError(f"--out {folder}: {error}; wait for it, or name another folder") from None
 
 
-def check(experiment: Experiment, processes: Processes = ALONE) -> None:
-    """Try everything once before anything runs: a bad last policy must not cost hours of good ones."""
+def check(experiment: Plan, processes: Processes = ALONE, worlds: Worlds | None = None) -> dict[str, int]:
+    """Try everything once before anything runs: a bad last policy must not cost hours of good ones.
+
+    Returns how many bytes each policy takes when it is kept, but for what it logs while it learns.
+    """
     try:
         device_of(experiment.accelerator)
     except Exception as error:  # Lightning has many kinds for this
@@ -141,7 +170,8 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
             pass
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: {error}") from None
-    environment = build_environment(experiment, experiment.seeds[0])
+    first = experiment.seeds[0]
+    environment = (build_world(experiment, first) if worlds is None else worlds.of(first)).environment
     if environment.length is not None and experiment.rounds > environment.length:
         raise ConfigError(
             f"{experiment.source}: rounds: {experiment.rounds}, but the environment holds only "
@@ -151,16 +181,23 @@ def check(experiment: Experiment, processes: Processes = ALONE) -> None:
         environment.split(processes)
     except ValueError as error:
         raise ConfigError(f"{experiment.source}: environment: {error}") from None
-    seed = experiment.seeds[0]
     # One at a time: each may need most of the memory.
-    draw = [build_policy(experiment, name, environment, seed).draws for name in experiment.policies]
-    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not any(draw):
+    draw, sizes = False, {}
+    for name in experiment.policies:
+        policy = build_policy(experiment, name, environment, first)
+        draw |= policy.draws
+        sizes[name] = kept_bytes(policy, experiment.precision)
+    if len(experiment.seeds) > 1 and not takes_seed(experiment) and not draw:
         raise ConfigError(
             f"{experiment.source}: seeds: there are {len(experiment.seeds)}, but neither the environment "
             f"({type(environment).__name__}) nor a policy draws anything: every seed would give the same "
             "run, and copies are no sample; give one seed"
         )
     build_callbacks(experiment)
+    with TemporaryDirectory() as nowhere:
+        for name in experiment.loggers:
+            build_logger(experiment, name, Path(nowhere), (next(iter(experiment.policies)), first))
+    return sizes
 
 
 def _say(console: Console, line: str) -> None:

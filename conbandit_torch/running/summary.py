@@ -12,7 +12,7 @@ from typing import Any
 from conbandit_torch.core.files import naming, replacing
 from conbandit_torch.running.folder import SUMMARY
 from conbandit_torch.running.held import Held
-from conbandit_torch.running.plan import Experiment
+from conbandit_torch.running.plan import Plan
 from conbandit_torch.running.result import SUMMARY_COLUMNS, JobResult
 
 
@@ -28,7 +28,7 @@ class SummaryFile:
         held: the results that the folder holds already.
     """
 
-    def __init__(self, folder: Path, experiment: Experiment, held: Held) -> None:
+    def __init__(self, folder: Path, experiment: Plan, held: Held) -> None:
         self._path, self._experiment = folder / SUMMARY, experiment
         self._results = dict(held)
         self._write(with_errors=True)

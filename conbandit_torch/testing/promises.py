@@ -193,12 +193,13 @@ def check_rewards_may_come_late(build: Build) -> None:
 def check_the_order_of_rewards_does_not_matter(build: Build) -> None:
     """Rewards of three open decisions give the same beliefs in any order, to rounding.
 
-    Of policies whose users share no state: in others a step depends on those before it. Beliefs are what
+    Of policies whose users share no state, and who do not say `order_matters`: in others a step depends on
+    those before it. Beliefs are what
     `predict` gives, or else the scores: a sample may differ, while its distribution does not.
     """
     world = small_world()
     one, other = build(world), build(world)
-    if not one.users_are_independent:
+    if not one.users_are_independent or one.order_matters:
         return
     context = world.observe()
     three = [

@@ -19,6 +19,9 @@ from conbandit_torch import (
     ConLinUCBBS,
     ConLinUCBMCR,
     ConLinUCBUCB,
+    ConLogisticThompson,
+    ConLogisticUCB,
+    ConNeuralLinear,
     ConThompson,
     ConUCB,
     ConversationMixin,
@@ -29,7 +32,11 @@ from conbandit_torch import (
     LinearSchedule,
     LinThompson,
     LinUCB,
+    LogisticThompson,
+    LogisticUCB,
     LogSchedule,
+    NeuralLinear,
+    NeuralThompson,
     OneLevelMixin,
     Random,
     Schedule,
@@ -43,7 +50,7 @@ from conbandit_torch.conversation.spanner import spanner
 from tests.conftest import ALGEBRA, small_world, weights
 from tests.helpers.hidden import HIDDEN_POLICIES
 from tests.helpers.policies import ArmCoFineUCB, ArmEpsilon, ArmThompson, BareThompson
-from tests.reference import linear, others
+from tests.reference import linear, logistic, others
 
 
 class Fractional(Schedule):
@@ -104,6 +111,20 @@ def coarse_two_levels():
     return Reference(ConCoFineUCB, "terms", make, **arguments, **more)
 
 
+def clicks(policy, reference, **arguments):
+    return Reference(policy, "plain", lambda u, p, W: reference(6, **arguments), **arguments)
+
+
+def clicks_two_levels(policy, reference, **arguments):
+    arguments = {"mix": 0.7, "term_ridge": 0.6} | arguments
+
+    def make(u, p, W):
+        draws = {"draw": u.draw} if "scale" in arguments else {}
+        return reference(u.X, W, **draws, **arguments)
+
+    return Reference(policy, "terms", make, **arguments)
+
+
 POLICIES = {
     "Random": drawing(Random, others.Random),
     "LinUCB": plain(LinUCB, ridge=0.8, alpha=0.4),
@@ -133,18 +154,31 @@ POLICIES = {
     ),
     "ArmCoFineUCB": coarse(ArmCoFineUCB, "arms", coarse_dim=2),
     "ConCoFineUCB": coarse_two_levels(),
+    "LogisticUCB": clicks(LogisticUCB, logistic.LogisticUCB, ridge=0.5, alpha=0.4),
+    "LogisticThompson": drawing(LogisticThompson, logistic.LogisticThompson, scale=0.4, ridge=0.5),
+    "ConLogisticUCB": clicks_two_levels(ConLogisticUCB, logistic.ConLogisticUCB, alpha=0.3, term_alpha=0.2),
+    "ConLogisticThompson": clicks_two_levels(
+        ConLogisticThompson, logistic.ConLogisticThompson, scale=0.4, term_scale=0.9
+    ),
 }
 SCHEDULES = {
     "log": (LogSchedule(5), lambda t: 5 * np.floor(np.log(t))),
     "linear": (LinearSchedule(2, every=4), lambda t: 2 * np.floor(t / 4)),
     "own": (Fractional(), lambda t: 0.4 * t),
 }
-CASES = [(n, s) for n, r in POLICIES.items() for s in SCHEDULES if r.kind != "plain" or s == "log"]
+ONE_SCHEDULE = {"ConLogisticUCB", "ConLogisticThompson"}  # their fits take the reference a while
+CASES = [
+    (n, s)
+    for n, r in POLICIES.items()
+    for s in SCHEDULES
+    if s == "log" or (r.kind != "plain" and n not in ONE_SCHEDULE)
+]
 
 
 def test_every_exported_policy_has_a_reference():
     compared = {reference.policy for reference in POLICIES.values()}
     compared |= {policy for policy, *_ in HIDDEN_POLICIES.values()}
+    compared |= {NeuralLinear, NeuralThompson, ConNeuralLinear}  # see test_network
     exported = (getattr(conbandit_torch, name) for name in conbandit_torch.__all__)
     policies = {c for c in exported if inspect.isclass(c) and issubclass(c, Bandit)}
     assert policies - compared == {Bandit, ArmConversationMixin}  # which are abstract

@@ -45,29 +45,46 @@ def server(results):
 
 def test_the_server_shows_every_run_and_its_regret_curve(server, results):
     singles = ["Con/seed0", "Con/seed1", "Lin/seed0", "Lin/seed1"]
-    assert sorted(server("runs")) == [*singles, "aggregate/Con", "aggregate/Lin"]
+    runs = server("runs")
+    assert runs[:2] == ["Lin", "Con"] and sorted(runs[2:]) == singles
     for run in singles:
-        points = server("plugin/scalars/scalars", run=run, tag="regret/cumulative", format="json")
+        points = server("plugin/scalars/scalars", run=run, tag="Regret/cumulative", format="json")
         expected = rows(results / run / "metrics.csv")
-        assert [step for _, step, _ in points] == [4, 8, 12]
+        assert [step for _, step, _ in points] == [1, 2, 3, 4, 8, 12]
         for (_, _, value), row in zip(points, expected, strict=True):
             assert value == pytest.approx(float(row["cumulative_regret"]), rel=1e-6)  # stored in float32
 
 
-def test_the_server_knows_hyper_parameters_and_config(server):
+def test_the_server_knows_hyper_parameters_and_config(server, results):
     assert "config/text_summary" in server("plugin/text/tags")["Con/seed0"]
-    columns = {
-        info["name"]
-        for info in server("plugin/hparams/experiment", request='{"experimentName": ""}')["hparamInfos"]
-    }
+    experiment = server("plugin/hparams/experiment", request='{"experimentName": ""}')
+    columns = {info["name"] for info in experiment["hparamInfos"]}
     assert columns >= {"policy", "seed", "alpha", "mix", "schedule", "schedule.questions"}
+    assert [info["name"]["tag"] for info in experiment["metricInfos"]] == ["Regret/cumulative"]
+
+
+def test_hyper_parameters_stand_beside_the_end_of_the_real_curve(server, results):
+    columns = {"hparams": [{"hparam": name, "includeInResult": True} for name in ("alpha", "mix", "policy")]}
+    metric = {"metric": {"group": "", "tag": "Regret/cumulative"}, "includeInResult": True}
+    request = {
+        "experimentName": "", "colParams": [*columns["hparams"], metric], "startIndex": 0, "sliceSize": 99,
+        "allowedStatuses": ["STATUS_SUCCESS", "STATUS_UNKNOWN", "STATUS_RUNNING"],
+    }  # fmt: skip
+    groups = server("plugin/hparams/session_groups", request=json.dumps(request))["sessionGroups"]
+    found = {group["name"]: (group["hparams"], group["metricValues"]) for group in groups}
+    assert sorted(found) == ["Con/seed0", "Con/seed1", "Lin/seed0", "Lin/seed1"]
+    for name, (arguments, (final,)) in found.items():
+        assert "default" not in arguments.values()
+        assert arguments["mix"] == (0.3 if name.startswith("Con") else "-")
+        last = rows(results / name / "metrics.csv")[-1]
+        assert final["value"] == pytest.approx(float(last["cumulative_regret"]), rel=1e-6)
 
 
 def test_tags_are_stable_and_grouped(results):
     events = EventAccumulator(str(results / "Con" / "seed0")).Reload()
     assert set(events.Tags()["scalars"]) == {
-        "regret/cumulative",
-        "regret/instant",
+        "Regret/cumulative",
+        "Regret/instant",
         "reward/mean",
         "error/theta",
         "error/prediction",
@@ -77,7 +94,6 @@ def test_tags_are_stable_and_grouped(results):
         "questions/top10_share",
         "width/arm",
         "width/term",
-        "final/cumulative_regret",
     }
     assert events.Tags()["histograms"] == ["questions/times_asked"]
     plugins = events.SummaryMetadata("_hparams_/session_start_info").plugin_data
@@ -89,11 +105,11 @@ def test_tags_are_stable_and_grouped(results):
 def test_the_server_shows_bands_of_all_policies_in_one_chart(server):
     layout = server("plugin/custom_scalars/layout")
     charts = {chart["title"]: chart for category in layout["category"] for chart in category["chart"]}
-    assert charts["cumulative_regret"]["margin"]["series"] == [
+    assert charts["cumulative regret"]["margin"]["series"] == [
         {
-            "value": "over_seeds/cumulative_regret_mean",
-            "lower": "over_seeds/cumulative_regret_low",
-            "upper": "over_seeds/cumulative_regret_high",
+            "value": "Regret/average over seeds",
+            "lower": "Regret over seeds/95 % low",
+            "upper": "Regret over seeds/95 % high",
         }
     ]
 

@@ -34,7 +34,7 @@ def test_run_writes_what_it_promises(tmp_path, capsys):
                 "ctr",
                 "seconds",
             ]
-            assert [row["round"] for row in metrics] == ["5", "10", "12"]
+            assert [row["round"] for row in metrics] == ["1", "2", "3", "4", "5", "10", "12"]
             config = yaml.safe_load((folder / "config.yaml").read_text())
             assert config["seeds"] == [seed] and list(config["policies"]) == [policy]
             assert config["log_every"] == 5
@@ -62,7 +62,7 @@ def test_run_writes_what_it_promises(tmp_path, capsys):
     last = rows(out / "Con" / "seed1" / "metrics.csv")[-1]
     assert summary[3]["cumulative_regret"] == last["cumulative_regret"]
     table = capsys.readouterr().out
-    for part in ("After 12 rounds (mean of 2 seeds", "Lin", "Con", "±", f"tensorboard --logdir {out}"):
+    for part in ("After 12 rounds (mean of 2 seeds", "Lin", "Con", "±", f"conbandit watch {out}"):
         assert part in table
 
 

@@ -9,6 +9,8 @@ import torch
 
 from conbandit_torch import Arms, Comparison, Context, Question, Recorded, Simulation, Synthetic, Terms
 from conbandit_torch.bandits.uniform import Random
+from conbandit_torch.core import blocks
+from conbandit_torch.core.digests import data_digest
 from conbandit_torch.kernels import using
 from tests.conftest import ALGEBRA, EXACT, GOLDEN, small_world
 
@@ -32,6 +34,14 @@ def test_synthetic_data_is_drawn_as_in_the_paper():
     residuals = [catalogue.arm_features[single[term == k]] for k in term.unique() if (term == k).sum() > 1]
     variance = torch.cat([(r - r.mean(0)) * (len(r) / (len(r) - 1)) ** 0.5 for r in residuals]).var()
     assert float(variance) == pytest.approx(0.01, rel=0.12)
+
+
+@pytest.mark.parametrize("changes", [{}, {"normalise": True, "max_terms": 7}, {"max_terms": 1, "hidden": 2}])
+def test_a_world_drawn_in_small_blocks_is_the_same(changes, monkeypatch):
+    sizes = {"users": 3, "arms": 61, "terms": 9, "dim": 7, "pool": 5, "seed": 4}
+    whole = data_digest(Synthetic(**sizes | changes))
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 800)
+    assert data_digest(Synthetic(**sizes | changes)) == whole
 
 
 def test_pools_are_distinct_arms_and_change_from_round_to_round(world):
@@ -200,7 +210,7 @@ def test_visitors_are_distinct_and_all_come_in_time():
 def test_a_split_environment_takes_no_features_of_a_contexts_own():
     world = small_world(hidden=2)
     context = world.observe()
-    with pytest.raises(ValueError, match="with hidden features, a context's features are the catalogue's"):
+    with pytest.raises(ValueError, match="do not see all features, a context's are the catalogue's"):
         world.expected(Context(context.users, context.arms, context.arm_features, rounds=0))
 
 
@@ -220,7 +230,7 @@ def test_key_terms_that_no_arm_drew_are_left_out():
         ({"noise": -0.1}, "noise must be a number of at least 0, got -0.1"),
         ({"spread": float("nan")}, "spread must be a number of at least 0, got nan"),
         ({"users_per_round": 8}, "users_per_round must be from 1 to the 7 users, got 8"),
-        ({"feedback": "both"}, "feedback must be 'linear' or 'binary', got 'both'"),
+        ({"feedback": "both"}, "feedback must be 'linear', 'binary' or 'logistic', got 'both'"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

@@ -6,7 +6,7 @@ from conbandit_torch import Callback
 class StopAt(Callback):
     """Stops a simulation after a round."""
 
-    def __init__(self, number):
+    def __init__(self, number: int):
         self.number = number
 
     def on_round(self, simulation, played):

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conbandit_torch import Arms, HLinUCB, Simulation, Stream
+from conbandit_torch import Arms, Comparison, HLinUCB, Simulation, Stream, Terms
 from conbandit_torch.core.blocks import look_up
 from conbandit_torch.kernels import Chain, Regressions, all_threads, kernels_for, name_of, reference, using
 from conbandit_torch.models.inverses import NumericsError
@@ -192,6 +193,7 @@ def test_no_rows_are_no_trouble():
         assert kernels.choose(model.moment, arms, x, None, chain).shape == (0,)
         assert kernels.products(model.inverse, nobody, x).shape == (0, 4)
         assert kernels.dots(model.moment, arms, model.moment, nobody).shape == (0, 5)
+        assert kernels.picked(model.moment, arms, nobody).shape == (0, 4)
         mean, regret = kernels.pulled(model.moment, arms, model.moment, nobody, nobody, clip=True)
         assert mean.shape == regret.shape == (0,)
         assert kernels.subsets(Stream(0, ""), nobody, nobody, 2, 9).shape == (0, 2)
@@ -208,6 +210,28 @@ def test_means_and_regrets_are_those_of_torch(users, pool, dim, seed, dtype, cli
         ours, theirs = (k.pulled(table, arms, theta, who, shown, clip=clip) for k in (compiled, reference))
         torch.testing.assert_close(ours, theirs, **TOLERANCE[dtype])
         assert (ours[1] >= 0).all()
+    ours, theirs = (k.picked(table, arms, shown) for k in (compiled, reference))
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("position", [-1, 6])
+def test_a_position_beyond_the_pool_is_an_error(position):
+    table, arms, theta, _, _ = a_choice(3, 6, 4, 1, torch.float64, 0, False, False)
+    shown = torch.tensor([0, position, 1])
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        compiled.picked(table, arms, shown)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        compiled.pulled(table, arms, theta, slice(0, 3), shown, clip=False)
+
+
+def test_memory_that_a_tensor_gets_anew_is_found_anew():
+    matrices, vectors = torch.eye(3).repeat(2, 1, 1), torch.ones(2, 3)
+    compiled.products(matrices, slice(0, 2), vectors)
+    matrices.share_memory_()
+    matrices *= 2
+    assert torch.equal(compiled.products(matrices, slice(0, 2), vectors), 2 * vectors)
+    matrices.data = torch.zeros_like(matrices)
+    assert torch.equal(compiled.products(matrices, slice(0, 2), vectors), 0 * vectors)
 
 
 @settings(max_examples=60, deadline=None)
@@ -217,7 +241,7 @@ def test_means_and_regrets_are_those_of_torch(users, pool, dim, seed, dtype, cli
     factor=st.sampled_from([2, 3, 100, 2**25]),
     number=sizes,
 )
-def test_random_numbers_are_those_of_the_stream_bit_for_bit(seed, count, factor, number):
+def test_random_numbers_are_those_of_the_stream(seed, count, factor, number):
     stream = Stream(seed, "test")
     users = torch.from_numpy(np.random.default_rng(abs(seed)).integers(0, 2**40, number))
     rounds = users // 7
@@ -225,14 +249,17 @@ def test_random_numbers_are_those_of_the_stream_bit_for_bit(seed, count, factor,
     ours, theirs = (k.subsets(stream, users, rounds, count, population) for k in (compiled, reference))
     assert torch.equal(ours, theirs)
     assert compiled.draws_subsets(count, population)
-    ours, theirs = (k.normal(stream, users, rounds, min(count, 50)) for k in (compiled, reference))
+    populations = count + users % (factor * count)  # of which every row has its own
+    ours, theirs = (k.subsets_of(stream, users, rounds, count, populations) for k in (compiled, reference))
     assert torch.equal(ours, theirs)
+    ours, theirs = (k.normal(stream, users, rounds, min(count, 50)) for k in (compiled, reference))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=4e-15)  # up to 6 in size
 
 
 @settings(max_examples=30, deadline=None)
 @given(users=sizes, size=st.integers(0, 6), seed=st.integers(0, 1000), dtype=dtypes)
 def test_hidden_features_learn_and_widen_as_in_torch(users, size, seed, dtype):
-    """Arms repeat among the rewards of a round."""
+    """Arms repeat among the rewards of a round, key-terms among its answers; a comparison may be of one."""
     found = []
     for kernels in ("torch", "compiled"):
         world = small_world(seed=seed, arms=12).to(dtype)
@@ -243,8 +270,8 @@ def test_hidden_features_learn_and_widen_as_in_torch(users, size, seed, dtype):
                 arms = torch.from_numpy(np.random.default_rng(seed + number).integers(0, 4, users))
                 theta = normal(seed + number, users, representation.dim, dtype=dtype)
                 residual = normal(seed + number + 9, users, dtype=dtype)
-                about = Arms(arms)
-                representation.learn(about, theta, residual)
+                for about in (Arms(arms), Terms(arms), Comparison(Terms(arms), Terms(arms.flip(0)))):
+                    representation.learn(about, theta, residual)
             pool = torch.arange(12).expand(users, 12)
             directions = theta[:, representation.catalogue.dim :]
             width = kernels_for(theta).hidden_widths(representation.model.inverse, pool, directions, 0.3)
@@ -264,10 +291,11 @@ def test_a_hidden_matrix_that_is_not_positive_definite_is_an_error_that_names_th
     policy = HLinUCB(world.catalogue, 2, hidden_dim=3)
     policy.representation.model.gram[5] = -1
     arms = Arms(torch.tensor([5, 1]))
+    terms = Terms(world.catalogue.terms_of(torch.tensor([5])).target[:1].expand(2))
     theta = torch.ones(2, policy.representation.dim)
-    for kernels in ("torch", "compiled"):
+    for kernels, about in product(("torch", "compiled"), (arms, terms)):
         with using(kernels), pytest.raises(NumericsError, match="hidden features of arm 5"):
-            policy.representation.learn(arms, theta, torch.ones(2))
+            policy.representation.learn(about, theta, torch.ones(2))
 
 
 def test_results_depend_neither_on_threads_nor_on_the_batch():

@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +11,13 @@ import pytest
 from rich.console import Console
 from scipy import stats
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.custom_scalar import layout_pb2
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest
+from conbandit_torch.results import plots
+from conbandit_torch.results.aggregate import aggregate
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
 from conbandit_torch.results.report import _holm, compare
@@ -59,7 +63,7 @@ def test_results_are_read_as_they_were_written(finished):
     results = read_results(finished)
     assert list(results) == ["Lin", "Con"]
     for name, own in results.items():
-        assert own.seeds == [0, 1, 2, 3] and own.rounds.tolist() == [4, 8, 12] and own.num_users == 4
+        assert own.seeds == [0, 1, 2, 3] and own.rounds.tolist() == [1, 2, 3, 4, 8, 12] and own.num_users == 4
         table = rows(finished / name / "seed2" / "metrics.csv")
         np.testing.assert_array_equal(
             own.metrics["cumulative_regret"][2], [float(row["cumulative_regret"]) for row in table]
@@ -77,9 +81,9 @@ def test_intervals_are_t_intervals():
 
 def test_curves_hold_means_and_intervals_of_every_round(finished):
     table = rows(finished / "curves.csv")
-    assert [(row["policy"], row["round"], row["seeds"]) for row in table[:3]] == [
-        ("Lin", "4", "4"), ("Lin", "8", "4"), ("Lin", "12", "4"),
-    ]  # fmt: skip
+    assert [(row["policy"], row["round"], row["seeds"]) for row in table[:6]] == [
+        ("Lin", number, "4") for number in ("1", "2", "3", "4", "8", "12")
+    ]
     final = [
         float(row["cumulative_regret"]) for row in rows(finished / "summary.csv") if row["policy"] == "Con"
     ]
@@ -90,18 +94,55 @@ def test_curves_hold_means_and_intervals_of_every_round(finished):
     assert float(last["cumulative_regret_high"]) == pytest.approx(mean + half, rel=1e-8)
 
 
-def test_tensorboard_has_one_run_a_policy_with_bands(finished):
+BANDS = {
+    "Regret/average over seeds": "cumulative_regret",
+    "Regret over seeds/95 % low": "cumulative_regret_low",
+    "Regret over seeds/95 % high": "cumulative_regret_high",
+    "over seeds/theta error": "theta_error",
+    "over seeds/theta error 95 % low": "theta_error_low",
+}
+
+
+def test_tensorboard_has_one_run_per_policy_with_bands(finished):
     curves = rows(finished / "curves.csv")
     for name in ("Lin", "Con"):
-        events = EventAccumulator(str(finished / "aggregate" / name)).Reload()
-        for end, column in (("mean", ""), ("low", "_low"), ("high", "_high")):
-            points = events.Scalars(f"over_seeds/cumulative_regret_{end}")
-            expected = [float(row[f"cumulative_regret{column}"]) for row in curves if row["policy"] == name]
-            assert [point.step for point in points] == [4, 8, 12]
+        events = EventAccumulator(str(finished / name)).Reload()
+        for tag, column in BANDS.items():
+            points = events.Scalars(tag)
+            expected = [float(row[column]) for row in curves if row["policy"] == name]
+            assert [point.step for point in points] == [1, 2, 3, 4, 8, 12]
             np.testing.assert_allclose([point.value for point in points], expected, rtol=1e-6)
-    first = EventAccumulator(str(finished / "aggregate" / "Lin")).Reload()
-    layout = first.Tensors("custom_scalars__config__")[0].tensor_proto.string_val[0]
-    assert b"over_seeds/cumulative_regret_low" in layout
+
+
+def test_tensorboards_charts_with_bands_are_few_and_none_is_empty(finished):
+    first, second = (EventAccumulator(str(finished / name)).Reload() for name in ("Lin", "Con"))
+    content = first.Tensors("custom_scalars__config__")[0].tensor_proto.string_val[0]
+    assert "custom_scalars__config__" not in second.Tags()["tensors"]
+    (category,) = layout_pb2.Layout.FromString(content).category
+    assert [chart.title for chart in category.chart] == [  # TensorBoard shows the last one first
+        "effective terms", "questions", "prediction error", "theta error", "reward", "cumulative regret",
+    ]  # fmt: skip
+    logged = {*first.Tags()["scalars"], *second.Tags()["scalars"]}
+    for chart in category.chart:
+        (series,) = chart.margin.series
+        assert {series.value, series.lower, series.upper} <= logged
+
+
+def test_tensorboard_lists_policies_before_their_seeds(finished):
+    starts = {
+        str(path.relative_to(finished)): EventAccumulator(str(path)).Reload().FirstEventTimestamp()
+        for path in [*finished.glob("*/seed?"), finished / "Lin", finished / "Con"]
+    }
+    assert sorted(starts, key=starts.get)[:2] == ["Lin", "Con"]
+
+
+def test_a_policy_with_one_seed_left_has_no_curves_over_seeds(results):
+    (results / "aggregate" / "Lin").mkdir(parents=True)  # as earlier versions had it
+    for seed in (1, 2, 3):
+        shutil.rmtree(results / "Con" / f"seed{seed}")
+    aggregate(results)
+    assert list((results / "Lin").glob("events.*")) and not list((results / "Con").glob("events.*"))
+    assert not (results / "aggregate").exists()
 
 
 def test_paired_tests_see_what_unpaired_intervals_hide():
@@ -362,3 +403,21 @@ def test_an_unknown_baseline_is_named(results, capsys):
 
 def test_results_keep_the_number_of_users(finished):
     assert json.loads((finished / "Con" / "seed0" / "result.json").read_text())["users"] == 4
+
+
+@pytest.mark.parametrize("log_x", [False, True])
+def test_regret_begins_at_round_0_unless_its_axis_is_logarithmic(log_x, tmp_path, monkeypatch):
+    drawn, real = {}, plots.figure
+
+    @contextmanager
+    def keeping(stem, files):
+        with real(stem, files) as axes:
+            yield axes
+        drawn[stem.name] = axes
+
+    monkeypatch.setattr(plots, "figure", keeping)
+    draw_all(made_up(A=[3.0, 5.0]), tmp_path, log_x=log_x)
+    (line,) = drawn["regret"].lines
+    points = list(zip(line.get_xdata(), line.get_ydata(), strict=True))
+    assert points == ([(10, 0), (20, 4)] if log_x else [(0, 0), (10, 0), (20, 4)])
+    assert drawn["regret"].get_xscale() == ("log" if log_x else "linear")

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import shutil
+from functools import partial
 
 import pytest
 import torch
@@ -14,12 +15,16 @@ from conbandit_torch import (
     ArmCon,
     Callback,
     ConLinUCB,
+    ConLogisticUCB,
+    ConNeuralLinear,
     ConUCB,
     HArmCon,
     HConUCB,
     HiddenOnTerms,
     HLinUCB,
     LinUCB,
+    Logistic,
+    Network,
     Random,
     RefitSchedule,
     Simulation,
@@ -52,6 +57,11 @@ def on_key_terms(catalogue, num_users, **arguments):
     return ConUCB(catalogue, num_users, representation=hidden, **arguments)
 
 
+def on_a_network(kind, catalogue, num_users, seed):
+    own = Network(steps=6, batch=8, hidden=5, outputs=3, refit_every=7)
+    return kind(catalogue, num_users, representation=own, seed=seed)
+
+
 POLICIES = {
     "ConUCB on key-terms": (on_key_terms, {}),
     "Random": (Random, {}),
@@ -63,6 +73,8 @@ POLICIES = {
     "hLinUCB": (HLinUCB, {"hidden_dim": 2}),
     "hConUCB+refit": (HConUCB, {"hidden_dim": 2, "refit_every": 7}),
     "hArmCon+refit": (HArmCon, {"hidden_dim": 2, "refit_every": 10}),
+    "ConLogisticUCB": (ConLogisticUCB, {"link": Logistic(refit_every=7)}),
+    "ConNeuralLinear": (partial(on_a_network, ConNeuralLinear), {}),
 }
 
 

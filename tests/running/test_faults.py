@@ -77,18 +77,19 @@ def fail(self, simulation, record):
     raise OSError(28, "No space left on device", "events.out")
 
 
-def test_a_logger_that_fails_stops_the_run_by_default(tmp_path, monkeypatch, capsys):
+def test_a_logger_that_fails_stops_the_run_if_told_to(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(TensorBoard, "on_record", fail)
-    assert main(["run", str(write(tmp_path, FEW)), "--out", str(tmp_path / "out")]) == 1
+    config = write(tmp_path, FEW | {"if_logger_fails": "stop"})
+    assert main(["run", str(config), "--out", str(tmp_path / "out")]) == 1
     assert "No space left on device" in capsys.readouterr().out
 
 
-def test_or_the_run_goes_on_without_it_and_says_so(tmp_path, monkeypatch, capsys, caplog):
+def test_otherwise_the_run_goes_on_without_it_and_says_so(tmp_path, monkeypatch, capsys, caplog):
     config = write(tmp_path, FEW)
     main(["run", str(config), "--out", str(tmp_path / "whole")])
     monkeypatch.setattr(TensorBoard, "on_record", fail)
     out = tmp_path / "out"
-    assert main(["run", str(config), "--out", str(out), "--if_logger_fails", "continue"]) == 0
+    assert main(["run", str(config), "--out", str(out)]) == 0
     assert "TensorBoard failed and is left out from here on: OSError" in caplog.text
     assert numbers(out) == numbers(tmp_path / "whole")
 

@@ -190,10 +190,9 @@ def test_jobs_go_seed_by_seed_and_bands_appear_while_they_run(tmp_path, monkeypa
         real(folder)
         lines = [(row["policy"], row["seed"]) for row in rows(out / "summary.csv")]
         bands = {}
-        for path in sorted((out / "aggregate").glob("*")):
-            events = EventAccumulator(str(path)).Reload()
-            points = events.Scalars("over_seeds/cumulative_regret_mean")
-            bands[path.name] = [point.step for point in points]
+        for path in sorted(out.glob("*/events.*")):
+            points = EventAccumulator(str(path.parent)).Reload().Scalars("Regret/average over seeds")
+            bands[path.parent.name] = [point.step for point in points]
         seen.append((lines, bands))
 
     monkeypatch.setattr(runner, "_aggregate", watch)
@@ -203,7 +202,7 @@ def test_jobs_go_seed_by_seed_and_bands_appear_while_they_run(tmp_path, monkeypa
     jobs = [(policy, str(seed)) for seed in range(3) for policy in ("Lin", "Con")]
     assert [lines for lines, _ in seen[:5]] == [jobs[: number + 1] for number in range(5)]
     assert [sorted(bands) for _, bands in seen] == [[], [], ["Lin"], *3 * [["Con", "Lin"]]]
-    assert all(steps == [10, 12] for _, bands in seen for steps in bands.values())
+    assert all(steps == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12] for _, bands in seen for steps in bands.values())
 
 
 def test_without_a_terminal_there_is_a_line_a_minute(tmp_path, monkeypatch, capsys):

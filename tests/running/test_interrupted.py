@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from conbandit_torch.commands.main import main
+from conbandit_torch.running import runner
 from conbandit_torch.running.checkpoint import list_checkpoints
 from conbandit_torch.running.signals import pass_on_to_children, stop_on_signals
 from conbandit_torch.running.workers import results_of
@@ -186,6 +187,25 @@ def test_only_a_results_folder_can_be_resumed(tmp_path, content, capsys):
         (tmp_path / "how.json").write_text(content)
     assert main(["resume", str(tmp_path)]) == 2
     assert f"{tmp_path}: no results folder, how.json is missing or damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_wherever_a_run_is_killed_a_folder_with_an_experiment_can_be_resumed(tmp_path, monkeypatch, writes):
+    """Killed between the two files of the folder, a run left an experiment that `resume` refused."""
+    left, real = iter(range(writes)), runner.write_atomically
+
+    def killed_before(path, text):
+        next(left)  # StopIteration stands for the kill
+        real(path, text)
+
+    out, config = tmp_path / "out", write(tmp_path, GOOD)
+    with monkeypatch.context() as patch, pytest.raises((StopIteration, RuntimeError)):
+        patch.setattr(runner, "write_atomically", killed_before)
+        patch.setattr(runner, "SummaryFile", lambda *_: next(iter(())))
+        main(["run", str(config), "--out", str(out)])
+    begun = (out / "experiment.yaml").exists()
+    assert begun == (writes == 2)
+    assert main(["resume", str(out)] if begun else ["run", str(config), "--out", str(out)]) == 0
 
 
 def test_a_resumed_experiment_cannot_be_changed(whole, capsys):

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
@@ -23,6 +24,7 @@ from conbandit_torch import (
     play_round,
 )
 from conbandit_torch.callbacks.base import StoppedError
+from conbandit_torch.running.record import early_rounds
 from tests.conftest import small_world
 from tests.helpers.simulations import StopAt
 
@@ -35,9 +37,23 @@ def simulate(policy_class, rounds=30, world=None, **kwargs):
     return simulation
 
 
-def test_records_come_every_so_often_and_at_the_end():
-    assert [r.round for r in simulate(LinUCB, 25, log_every=10).records] == [10, 20, 25]
-    assert [r.round for r in simulate(LinUCB, 20, log_every=10).records] == [10, 20]
+def test_records_are_dense_first_then_come_every_so_often_and_at_the_end():
+    early = [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [r.round for r in simulate(LinUCB, 25, log_every=10).records] == [*early, 10, 20, 25]
+    assert [r.round for r in simulate(LinUCB, 20, log_every=10).records] == [*early, 10, 20]
+    assert [r.round for r in simulate(LinUCB, 3, log_every=1).records] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("log_every", [20, 21])
+def test_only_the_last_round_is_recorded_where_nothing_else_is_asked_for(log_every):
+    assert [r.round for r in simulate(LinUCB, 20, log_every=log_every).records] == [20]
+
+
+def test_early_records_are_few_and_no_two_neighbours_are_far_apart():
+    for log_every, most in ((10, 8), (50, 16), (100, 20), (1000, 30)):
+        early = sorted(early_rounds(log_every, 10_000))
+        assert early[0] == 1 and len(early) == most
+        assert all(later - one <= max(1, one / 4) for one, later in pairwise([*early, log_every]))
 
 
 @pytest.mark.parametrize("present", [None, 2])
@@ -45,6 +61,8 @@ def test_metrics_equal_those_of_a_loop_by_hand(present):
     records = simulate(ConUCB, 30, small_world(users_per_round=present), log_every=10).records
     world = small_world(users_per_round=present)
     policy = ConUCB(world.catalogue, 7)
+    by_round = {record.round: record for record in records}
+    assert {1, 8, 10, 20, 30} <= by_round.keys()
     regret = questions = 0.0
     window = []
     for t in range(1, 31):
@@ -52,12 +70,12 @@ def test_metrics_equal_those_of_a_loop_by_hand(present):
         regret += float(played.outcome.regret.sum())
         questions += sum(len(q) for q, _ in played.dialogue)
         window.append((played.outcome.regret.mean().item(), played.outcome.feedback[0].reward.mean().item()))
-        if t % 10 == 0:
-            record = records[t // 10 - 1]
+        if t in by_round:
+            record = by_round[t]
             assert record.cumulative_regret == pytest.approx(regret / 7, rel=1e-12)
             assert record.questions == pytest.approx(questions / 7)
-            assert record.regret == pytest.approx(sum(r for r, _ in window) / 10, rel=1e-12)
-            assert record.reward == pytest.approx(sum(r for _, r in window) / 10, rel=1e-12)
+            assert record.regret == pytest.approx(sum(r for r, _ in window) / len(window), rel=1e-12)
+            assert record.reward == pytest.approx(sum(r for _, r in window) / len(window), rel=1e-12)
             window.clear()
             theta = policy.coefficients()
             error = sum(float((theta[u] - world.theta[u]).norm()) for u in range(7)) / 7
@@ -104,7 +122,7 @@ def test_callbacks_hear_everything_in_order():
             heard.append("end")
 
     simulate(LinUCB, 3, log_every=2, callbacks=[Listener()])
-    assert heard == ["start", 1, "record 2", 2, "record 3", 3, "end"]
+    assert heard == ["start", "record 1", 1, "record 2", 2, "record 3", 3, "end"]
 
 
 def test_a_break_off_is_told_and_raised():
@@ -238,8 +256,8 @@ def test_records_keep_their_own_numbers():
             told.append(record.details)
 
     run = Simulation(policy, world, rounds=30, log_every=15, precision="64-true", callbacks=[Listener()])
-    first, last = run.run()
-    early, late = told
+    *_, first, last = run.run()
+    *_, early, late = told
     assert int(early["questions/times_asked"].sum()) == 7 * first.questions < 7 * last.questions
     assert not torch.equal(early["hidden/features"], late["hidden/features"])
     assert first.details == {} and last.details is late  # kept of the last record alone: it is a lot

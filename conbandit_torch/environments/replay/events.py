@@ -27,7 +27,7 @@ from conbandit_torch.environments.replay.event_log import (
 )
 from conbandit_torch.environments.replay.log import check_fit
 from conbandit_torch.environments.replay.played import PlayedLog
-from conbandit_torch.environments.simulated import FeedbackKind
+from conbandit_torch.environments.simulated import AnswerKind
 
 
 class ReplayEvents(PlayedLog):
@@ -52,7 +52,7 @@ class ReplayEvents(PlayedLog):
     Args:
         data: a reader of the source, or what `prepare` made of it, with `events`.
         users: so many, those with the most events to replay; None: all.
-        dim: D, features to reduce the source's to; not used with prepared data.
+        dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit.
         position: play only what was served at this position of the page, from 0; None: at any.
         use_context: whether the events' context features are used.
@@ -91,12 +91,12 @@ class ReplayEvents(PlayedLog):
         data: Reader | Prepared,
         *,
         users: int | None = None,
-        dim: int = 50,
+        dim: int | None = 50,
         ridge: float = 1.0,
         position: int | None = None,
         use_context: bool = True,
         fit_share: float = 0.3,
-        answers: FeedbackKind = "linear",
+        answers: AnswerKind = "linear",
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,

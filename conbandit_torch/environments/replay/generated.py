@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.algebra import dot
-from conbandit_torch.core.blocks import look_up
+from conbandit_torch.core.blocks import look_up, rows_per_block
 from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.datasets.base import Prepared
 from conbandit_torch.environments.replay.protocol import Replay
-from conbandit_torch.environments.simulated import FeedbackKind
+from conbandit_torch.environments.simulated import AnswerKind
 from conbandit_torch.environments.synthetic import Synthetic
 
 
@@ -65,7 +65,7 @@ class GeneratedLog(Replay):
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
-        answers: FeedbackKind = "linear",
+        answers: AnswerKind = "linear",
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
@@ -76,8 +76,8 @@ class GeneratedLog(Replay):
     ) -> None:
         if events < 1:
             raise ValueError(f"events must be at least 1, got {events}")
-        # What is sure to be needed, in numbers of 8 bytes: the served items' features, and five columns.
-        expect_memory(f"a log of {events:,} events of {users:,} users", 8 * users * events * (dim + 5))
+        # What is sure to be needed, in numbers of 8 bytes: the log's columns, by time and by user.
+        expect_memory(f"a log of {events:,} events of {users:,} users", 8 * users * events * 8)
         data_seed = seed if data_seed is None else data_seed
         if once and events > arms:
             raise ValueError(
@@ -129,7 +129,10 @@ def generate_log(
     draw = stream.subsets if once else stream.integers
     items = draw(ids, 0, events, arms)  # [U, n]
     chance = Stream(seed, "log clicks").uniform(ids, 0, events)
-    clicks = (chance < dot(look_up(features, items), world.theta)).double()
+    clicks = torch.empty_like(chance)
+    for block in ids.split(rows_per_block(events * dim)):
+        own = slice(int(block[0]), int(block[-1]) + 1)
+        clicks[own] = (chance[own] < dot(look_up(features, items[own]), world.theta[own])).double()
     edges = world.catalogue.terms_of(torch.arange(arms))
     return Prepared(
         features=features,

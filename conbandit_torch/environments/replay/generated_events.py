@@ -14,7 +14,7 @@ from conbandit_torch.datasets.base import Prepared
 from conbandit_torch.datasets.events import LoggedEvents
 from conbandit_torch.environments.replay.events import ReplayEvents
 from conbandit_torch.environments.replay.generated import generate_log
-from conbandit_torch.environments.simulated import FeedbackKind
+from conbandit_torch.environments.simulated import AnswerKind
 
 
 class GeneratedEvents(ReplayEvents):
@@ -64,7 +64,7 @@ class GeneratedEvents(ReplayEvents):
         spread: float = 0.1,
         ridge: float = 1.0,
         fit_share: float = 0.3,
-        answers: FeedbackKind = "linear",
+        answers: AnswerKind = "linear",
         noise: float = 0.1,
         data_seed: int | None = None,
         seed: int = 0,

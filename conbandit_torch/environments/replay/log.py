@@ -41,22 +41,24 @@ class UserLogs:
 
     def still_to_come(self, num_items: int) -> StillToCome:
         """The users' distinct items, and how many of them each event and those after it have."""
-        event = torch.arange(len(self.items))
-        pairs, inverse = (self.owner * num_items + self.items).unique(return_inverse=True)
-        last = torch.zeros_like(pairs).scatter_reduce(0, inverse, event, "amax")  # [P] their last events
-        owner = pairs // num_items
-        order = last.argsort(descending=True)
-        order = order[owner[order].argsort(stable=True)]  # user by user, what comes last first
-        count = torch.bincount(owner, minlength=len(self.count))
+        owner = self.owner
+        pairs, event = (owner * num_items + self.items).sort(stable=True)  # a user's events of an item: a run
+        ends = pairs.diff(append=pairs.new_full((1,), -1)) != 0  # [E] the last one of its run
+        last = event[ends]  # [P] the last events of every user's items
+        final = torch.zeros(len(event), dtype=torch.int64)
+        final[last] = 1  # the item does not come any more
+        upto = final.cumsum(0)  # [E] last events so far, of all users
+        before = torch.cat((upto.new_zeros(1), upto))[self.first]  # [U] of the users before
+        count = torch.cat((upto.new_zeros(1), upto))[self.first + self.count] - before  # [U] distinct items
+        left = (count + before)[owner] - upto + final
+        # What comes last is first, and has one item left, its own.
+        run = ends.cumsum(0) - ends.long()
+        places = torch.empty_like(event)
+        places[event] = left[last][run] - 1
         first = count.cumsum(0) - count
-        place = torch.empty_like(order)
-        place[order] = torch.arange(len(order))
-        # An item's last event is the one after which it does not come any more.
-        ends = torch.zeros_like(event)
-        ends[last] = 1
-        ended = ends.cumsum(0) - ends  # [E] items, of all users so far, whose last event is before this one
-        left = count[self.owner] - (ended - ended[self.first[self.owner]])
-        return StillToCome(first, pairs[order] % num_items, place[inverse] - first[self.owner], left)
+        items = torch.empty(len(last), dtype=torch.int64)
+        items[first[owner[last]] + left[last] - 1] = self.items[last]
+        return StillToCome(first, items, places, left)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,9 @@ def past_and_rest(prepared: Prepared, fit_share: float) -> tuple[UserLogs, UserL
     """The first share of every user's events, at least one, and the rest."""
     if not len(prepared.users):
         raise ValueError("the log holds no events")
-    order = prepared.times.argsort(stable=True)
+    order = torch.arange(len(prepared.users))
+    if bool((prepared.times.diff() < 0).any()):
+        order = prepared.times.argsort(stable=True)
     order = order[prepared.users[order].argsort(stable=True)]  # user by user, in the order of time
     items, clicks = prepared.items[order], prepared.clicks[order]
     count = torch.bincount(prepared.users, minlength=len(prepared.user_names))

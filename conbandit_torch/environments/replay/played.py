@@ -13,7 +13,7 @@ from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.serving import Serving
 from conbandit_torch.environments.base import Environment
-from conbandit_torch.environments.simulated import FeedbackKind, Simulated
+from conbandit_torch.environments.simulated import AnswerKind, Simulated
 
 
 class PlayedLog(Simulated):
@@ -40,7 +40,7 @@ class PlayedLog(Simulated):
         self,
         catalogue: Catalogue,
         theta: Tensor,
-        answers: FeedbackKind,
+        answers: AnswerKind,
         noise: float,
         hidden: int | Sequence[str],
         hidden_seed: int,

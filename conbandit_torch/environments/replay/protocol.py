@@ -18,7 +18,8 @@ from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.log import check_fit, fit, past_and_rest, with_enough_items
 from conbandit_torch.environments.replay.played import PlayedLog
-from conbandit_torch.environments.simulated import FeedbackKind
+from conbandit_torch.environments.simulated import AnswerKind
+from conbandit_torch.kernels import kernels_for
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class Replay(PlayedLog):
     Args:
         data: a reader of the source, or what `prepare` made of it. Its theta is not used.
         users: so many, those with the most events to replay; None: all.
-        dim: D, features to reduce the source's to; not used with prepared data.
+        dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit.
         pool: candidates of an event, the served item among them.
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
@@ -97,11 +98,11 @@ class Replay(PlayedLog):
         data: Reader | Prepared,
         *,
         users: int | None = None,
-        dim: int = 50,
+        dim: int | None = 50,
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
-        answers: FeedbackKind = "linear",
+        answers: AnswerKind = "linear",
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
@@ -198,8 +199,8 @@ class Replay(PlayedLog):
         """[B, A] candidates of the users' events: distinct, the served one in any place alike."""
         event = self._first[users] + rounds.minimum(self._events[users] - 1)
         served = self._served[event][:, None]
-        stream = Stream(self.seed, "replay others")
-        others = stream.subsets_of(users, rounds, self.pool - 1, self._left[event] - 1)
+        stream, left = Stream(self.seed, "replay others"), self._left[event] - 1
+        others = kernels_for(left).subsets_of(stream, users, rounds, self.pool - 1, left)
         others = others + (others >= served)  # [B, A - 1] positions, leaving out the served one
         positions = torch.cat((served, others), dim=1) + self._own_first[users, None]
         order = Stream(self.seed, "replay order").bits(users, rounds, self.pool).argsort(1)
