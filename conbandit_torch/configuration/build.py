@@ -151,8 +151,12 @@ def _check_value(where: str, value: Any, annotation: Any) -> Any:
 
 def _refuse_wrong_values(where: str, node: dict[str, Any]) -> None:
     """Refuse the first value, in nested parts too, that is not of its argument's type."""
-    parameters = arguments_of(resolve_name(node["class_path"])).parameters
-    for name, value in node["init_args"].items():
+    try:
+        parameters = arguments_of(resolve_name(node["class_path"])).parameters
+        given = dict(node.get("init_args") or {})
+    except Exception:  # whatever importing some name raises: this is no part, and refused as a value
+        return
+    for name, value in given.items():
         if name not in parameters:
             continue  # it goes to a class that takes any name
         place, annotation = f"{where}.init_args.{name}", parameters[name].annotation

@@ -21,7 +21,7 @@ FEW = GOOD | {"seeds": "0", "checkpoint_every": 5}
 @pytest.mark.slow
 def test_a_disk_that_fills_up_stops_the_job_clearly_and_keeps_what_there_is(tmp_path):
     """A limit on a file's size stands in for the disk; only the conversing policy's events exceed it."""
-    config = write(tmp_path, FEW)
+    config = write(tmp_path, FEW | {"if_logger_fails": "stop"})
     main(["run", str(config), "--out", str(tmp_path / "whole"), "--threads", "1"])
     events = ((tmp_path / "whole" / name).rglob("events*") for name in ("Lin", "Con"))
     limit = sum(max(file.stat().st_size for file in files) for files in events) // 2

@@ -12,7 +12,7 @@ from conbandit_torch.configuration.load import load
 from conbandit_torch.core.digests import data_digest
 from conbandit_torch.running.job import run_job
 from conbandit_torch.running.worlds import Worlds, build_world
-from tests.helpers.commands import numbers
+from tests.helpers.commands import conbandit, numbers
 from tests.helpers.configs import GOOD, write
 from tests.helpers.simulations import StopAt
 
@@ -51,7 +51,6 @@ def config_of(kind):
 @pytest.fixture
 def counted(tmp_path, monkeypatch):
     """A config whose environment writes down for which seeds it is built, and where."""
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of workers
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "counted_world.py").write_text(COUNTED)
     part = {"class_path": "counted_world.Counted", "init_args": {"path": str(tmp_path / "built.txt")}}
@@ -103,9 +102,9 @@ def test_a_run_builds_a_world_once_per_seed(counted, tmp_path):
 def test_workers_build_a_world_once_per_seed_and_give_the_same_results(counted, tmp_path):
     config, built = counted
     words = ["run", str(config), "--seeds", "0-2", "--threads", "1"]
-    assert main([*words, "--out", str(tmp_path / "alone")]) == 0
+    assert conbandit(*words, "--out", tmp_path / "alone", cwd=tmp_path).returncode == 0
     built.unlink()
-    assert main([*words, "--out", str(tmp_path / "beside"), "--jobs", "2"]) == 0
+    assert conbandit(*words, "--out", tmp_path / "beside", "--jobs", "2", cwd=tmp_path).returncode == 0
     seeds = built.read_text().split()
     assert seeds[0] == "0" and set(seeds) == {"0", "1", "2"}  # the first to check the config
     assert max(seeds[1:].count(seed) for seed in set(seeds)) <= 2  # one per worker
