@@ -154,7 +154,7 @@ def _refuse_wrong_values(where: str, node: dict[str, Any]) -> None:
     try:
         parameters = arguments_of(resolve_name(node["class_path"])).parameters
         given = dict(node.get("init_args") or {})
-    except Exception:  # whatever importing some name raises: this is no part, and refused as a value
+    except (Exception, SystemExit):  # of whatever a name imports: this is no part, and refused as a value
         return
     for name, value in given.items():
         if name not in parameters:
