@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
     from conbandit_torch.conversation.asking import Asking
+    from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
         ConLinUCB,
@@ -35,11 +36,18 @@ if TYPE_CHECKING:
     from conbandit_torch.conversation.conneural import ConNeuralLinear
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
+    from conbandit_torch.conversation.graph import GraphConUCB, GraphMixin
     from conbandit_torch.conversation.hconucb import HArmCon, HConUCB
     from conbandit_torch.conversation.hconucb_variants import HVarLCR, HVarMRC, HVarRS
     from conbandit_torch.conversation.key_terms import KeyTermMixin
     from conbandit_torch.conversation.mixins import ArmConversationMixin
     from conbandit_torch.conversation.one_level import OneLevelMixin
+    from conbandit_torch.conversation.pair_rules import (
+        BestDifference,
+        BestThenDifference,
+        BestTwoTerms,
+        PairSelection,
+    )
     from conbandit_torch.conversation.regret_bound import regret_bound
     from conbandit_torch.conversation.schedules import (
         LinearSchedule,
@@ -69,9 +77,14 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.base import Prepared, Reader
     from conbandit_torch.datasets.events import LoggedEvents
     from conbandit_torch.datasets.prepare import prepare
+    from conbandit_torch.datasets.readers.coat import Coat
+    from conbandit_torch.datasets.readers.json_reviews import JsonReviews
+    from conbandit_torch.datasets.readers.kuai import Kuai
     from conbandit_torch.datasets.readers.lastfm import LastFM
     from conbandit_torch.datasets.readers.mind import MIND
     from conbandit_torch.datasets.readers.movielens import MovieLens
+    from conbandit_torch.datasets.readers.movielens_users import MovieLensUsers
+    from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
     from conbandit_torch.environments.base import Environment
@@ -112,10 +125,15 @@ __all__ = [
     "Asking",
     "Bandit",
     "BarycentricSpanner",
+    "BestDifference",
+    "BestThenDifference",
+    "BestTwoTerms",
     "Callback",
     "Catalogue",
     "CoFineUCB",
+    "Coat",
     "Comparison",
+    "ComparisonMixin",
     "ConCoFineUCB",
     "ConLinUCB",
     "ConLinUCBBS",
@@ -141,6 +159,8 @@ __all__ = [
     "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
+    "GraphConUCB",
+    "GraphMixin",
     "Greedy",
     "HArmCon",
     "HConLinUCB",
@@ -153,7 +173,9 @@ __all__ = [
     "HiddenOnTerms",
     "Identity",
     "JobsFailedError",
+    "JsonReviews",
     "KeyTermMixin",
+    "Kuai",
     "LargestConfidenceReduction",
     "LastFM",
     "Layers",
@@ -174,6 +196,7 @@ __all__ = [
     "MaxConfidenceRadius",
     "MaxRelatedConfidence",
     "MovieLens",
+    "MovieLensUsers",
     "Network",
     "NeuralLinear",
     "NeuralThompson",
@@ -181,9 +204,11 @@ __all__ = [
     "Observations",
     "Observed",
     "OneLevelMixin",
+    "OpenBandit",
     "OpenDecisions",
     "OptimalTerm",
     "Outcome",
+    "PairSelection",
     "Prepared",
     "Question",
     "Random",
@@ -193,6 +218,7 @@ __all__ = [
     "Recorded",
     "Refit",
     "RefitSchedule",
+    "RelativeConUCB",
     "Replay",
     "ReplayEvents",
     "Representation",

@@ -3,10 +3,10 @@
     python experiments/data_benchmark.py --rows 1000000 4000000 --out DIR
 
 Writes made-up ratings in MovieLens' CSV form (ids and values are drawn; popularity falls off as a power), and
-in a process of its own imports the package, reads, and prepares, each with its seconds and the peak of
-resident memory so far; then it prepares again, from the cache. Prints a table, and writes it to
-`DIR/data_benchmark.md` and as JSON to `DIR/data_benchmark.json`. Bytes a row are the growth of the peak over
-that of the imports, over the rows.
+in a process of its own imports the package, reads, and prepares, each with its seconds, those of the CPU
+(which tell more where other programs run), and the peak of resident memory so far; then it prepares again,
+from the cache. Prints a table, and writes it to `DIR/data_benchmark.md` and as JSON to
+`DIR/data_benchmark.json`. Bytes a row are the growth of the peak over that of the imports, over the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tempfile
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,17 +51,26 @@ def write_ratings(folder: Path, rows: int, users: int, movies: int, seed: int = 
             file.writelines(f"{u},{m},{s},{t}\n" for u, m, s, t in rows_of_text)
 
 
-def measure(folder: Path, dim: int) -> list[tuple[str, float, int]]:
-    """Import, read, prepare, prepare again: (step, seconds, peak bytes) of each."""
-    steps: list[tuple[str, float, int]] = []
-    start = time.perf_counter()
+class Step(NamedTuple):
+    """What a step took: seconds, those of the CPU (all threads), and the peak of memory so far, in bytes."""
+
+    name: str
+    seconds: float
+    cpu: float
+    peak: int
+
+
+def measure(folder: Path, dim: int) -> list[Step]:
+    """Import, read, prepare, prepare again."""
+    steps: list[Step] = []
+    start, cpu = time.perf_counter(), time.process_time()
 
     def done(step: str) -> None:
-        nonlocal start
+        nonlocal start, cpu
         unit = 1 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        steps.append((step, time.perf_counter() - start, peak))
-        start = time.perf_counter()
+        steps.append(Step(step, time.perf_counter() - start, time.process_time() - cpu, peak))
+        start, cpu = time.perf_counter(), time.process_time()
 
     import pandas  # noqa: F401
     import sklearn.decomposition  # noqa: F401
@@ -79,7 +88,7 @@ def measure(folder: Path, dim: int) -> list[tuple[str, float, int]]:
     return steps
 
 
-def measure_apart(folder: Path, dim: int) -> list[tuple[str, float, int]]:
+def measure_apart(folder: Path, dim: int) -> list[Step]:
     """What `measure` gives in a new process, whose memory is this measurement's alone."""
     fresh = multiprocessing.get_context("spawn")
     receiving, sending = fresh.Pipe(duplex=False)
@@ -87,7 +96,7 @@ def measure_apart(folder: Path, dim: int) -> list[tuple[str, float, int]]:
     process.start()
     sending.close()
     try:
-        steps: list[tuple[str, float, int]] = receiving.recv()
+        steps: list[Step] = receiving.recv()
     except EOFError:
         sys.exit(f"{folder}: the measurement did not end")
     finally:
@@ -113,14 +122,15 @@ def run(rows: int, dim: int) -> dict[str, Any]:
 
 def table(results: list[dict[str, Any]]) -> str:
     """For people."""
-    lines = ["| rows | file, MB | step | seconds | peak memory, MB | bytes a row |"]
-    lines += ["|---:|---:|---|---:|---:|---:|"]
+    lines = ["| rows | file, MB | step | seconds | CPU seconds | peak memory, MB | bytes a row |"]
+    lines += ["|---:|---:|---|---:|---:|---:|---:|"]
     for found in results:
-        base, rows = found["steps"][0][2], found["rows"]
-        for step, seconds, peak in found["steps"]:
+        base, rows = found["steps"][0].peak, found["rows"]
+        for step, seconds, cpu, peak in found["steps"]:
             each = "" if step == "import" else f"{(peak - base) / rows:.0f}"
             size = f"{found['bytes'] / 1e6:.1f}"
-            lines.append(f"| {rows:,} | {size} | {step} | {seconds:.2f} | {peak / 1e6:.0f} | {each} |")
+            times = f"{seconds:.2f} | {cpu:.2f}"
+            lines.append(f"| {rows:,} | {size} | {step} | {times} | {peak / 1e6:.0f} | {each} |")
     return "\n".join(lines)
 
 

@@ -16,10 +16,15 @@ from conbandit_torch.configuration.yaml_files import value_of
 from conbandit_torch.core.errors import ConfigError, DataError
 from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.cache import cache_path
+from conbandit_torch.datasets.doubts import doubts
 from conbandit_torch.datasets.prepare import prepare
+from conbandit_torch.datasets.readers.coat import Coat
+from conbandit_torch.datasets.readers.json_reviews import JsonReviews
+from conbandit_torch.datasets.readers.kuai import Kuai
 from conbandit_torch.datasets.readers.lastfm import LastFM
 from conbandit_torch.datasets.readers.mind import MIND
 from conbandit_torch.datasets.readers.movielens import MovieLens
+from conbandit_torch.datasets.readers.open_bandit import OpenBandit
 from conbandit_torch.datasets.readers.table import Table
 from conbandit_torch.datasets.readers.yelp import Yelp
 from conbandit_torch.datasets.reading.files import expand, need_libraries, require
@@ -34,7 +39,10 @@ def main(options: argparse.Namespace, parameters: list[tuple[str, str]], console
     for path in reader.files():
         output.print(f"  {path.name}  {_size(path)}", soft_wrap=True)
     if options.data_command == "inspect":
-        output.print(_table(reader.read(), reader))
+        data = reader.read()
+        output.print(_table(data, reader))
+        for doubt in doubts(data, reader.positive_from, reader.has_negatives):
+            output.print(f"Looks wrong: {doubt}", soft_wrap=True, markup=False)
         return 0
     _prepare(options, reader, part, output)
     return 0
@@ -53,7 +61,7 @@ def _prepare(options: argparse.Namespace, reader: Reader, part: dict[str, Any], 
     output.print(
         f"Prepared {len(prepared.theta):,} users, {len(prepared.features):,} items, "
         f"{len(prepared.term_names):,} key-terms, {len(prepared.users):,} events{drawn}, "
-        f"{options.dim} features.\n"
+        f"{prepared.features.shape[1]} features.\n"
         f"Kept in {path} ({_size(path)}).\nTo run on it:\n",
         soft_wrap=True,
     )
@@ -84,7 +92,17 @@ def recognise(path: Path) -> str:
     """The name of the reader whose files are there."""
     require(expand(path))
     reasons = []
-    readers: tuple[type[Reader], ...] = (MovieLens, LastFM, MIND, Yelp, Table)
+    readers: tuple[type[Reader], ...] = (
+        MovieLens,
+        LastFM,
+        MIND,
+        Yelp,
+        OpenBandit,
+        Coat,
+        Kuai,
+        JsonReviews,
+        Table,
+    )
     for kind in readers:
         try:
             kind(path).files()  # type: ignore[call-arg]
@@ -113,6 +131,10 @@ def _table(data: Dataset, reader: Reader) -> rich.table.Table:
     }
     for name, count in left.items():
         table.add_row(name, f"{count:,}")
+    if data.events is not None:
+        sizes = data.events.sizes[data.events.offers]
+        table.add_row("events with candidates of their own", f"{len(data.events.users):,}")
+        table.add_row("candidates of an event (least / most)", f"{int(sizes.min()):,} / {int(sizes.max()):,}")
     spread = f"{terms.mean():.2f} / {np.median(terms):g} / {terms.max()}"
     table.add_row("key-terms an item has (mean / median / max)", spread)
     if reader.has_negatives:

@@ -138,7 +138,13 @@ def _add_data(commands: Any) -> None:
         epilog=more,
         allow_abbrev=False,
     )
-    prepare.add_argument("--dim", type=int, default=50, metavar="D", help="features per item (default: 50)")
+    prepare.add_argument(
+        "--dim",
+        type=_whole_number_or_null,
+        default=50,
+        metavar="D",
+        help="features per item (default: 50); null: the side features themselves",
+    )
     prepare.add_argument("--ridge", type=float, default=1.0, metavar="R", help="of preferences (default: 1)")
     prepare.add_argument("--seed", type=int, default=0, metavar="S", help="of drawn negatives (default: 0)")
     prepare.add_argument(
@@ -149,3 +155,7 @@ def _add_data(commands: Any) -> None:
         command.add_argument(
             "--reader", metavar="CLASS", help="instead of recognising it: Yelp, or my_file.MyReader"
         )
+
+
+def _whole_number_or_null(text: str) -> int | None:
+    return None if text == "null" else int(text)

@@ -33,8 +33,12 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
         output.print(trials_table(tuning.policy, finished(open_study(tuning, folder))))
         for name in at_the_edge(tuning, best.params):
             output.print(f"{name} is at an end of its range: a better value may lie beyond", soft_wrap=True)
-    # With the policies that earlier commands tuned in this folder, and as many rounds as the config has.
-    evaluated = read(options.config, [(key, value) for key, value in overrides if key != "rounds"])
-    tuned = write_tuned(read_tunings(config, options.config, None, options.seeds), evaluated, folder)
+    # With the policies that earlier commands tuned in this folder. Overrides were for the trials: smaller or
+    # shorter ones, say. The evaluation is the config's own.
+    tunings = read_tunings(config, options.config, None, options.seeds)
+    tuned = write_tuned(tunings, read(options.config), folder)
+    if overrides:
+        given = ", ".join(f"--{key} {value}" for key, value in overrides)
+        output.print(f"Not in {tuned.name}, as they were given to tune only: {given}", soft_wrap=True)
     output.print(f"Evaluate: conbandit run {tuned}", soft_wrap=True)
     return 0

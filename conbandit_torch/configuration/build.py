@@ -230,10 +230,11 @@ def public_subclasses(base: type) -> list[str]:
 
 
 def _known_subclasses(base: type) -> dict[str, type]:
-    """Classes of the kind that can be made, by name; all public ones are imported for it."""
+    """Classes of the kind that can be made, by name; all public ones are imported for it, and come first."""
     for name in PUBLIC:
         public(name)
     kinds = [*_subclasses(base)] or [base]  # a part that has no kinds is its own
+    kinds.sort(key=lambda cls: PUBLIC.get(cls.__name__) == cls.__module__)  # the last of a name is kept
     return {cls.__name__: cls for cls in kinds if not inspect.isabstract(cls)}
 
 

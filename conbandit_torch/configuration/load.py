@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +12,12 @@ from jsonargparse.typing import PositiveInt
 
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
-from conbandit_torch.configuration.build import GIVEN_TO_ENVIRONMENTS, GIVEN_TO_POLICIES, resolve_part
+from conbandit_torch.configuration.build import (
+    GIVEN_TO_ENVIRONMENTS,
+    GIVEN_TO_POLICIES,
+    build_environment,
+    resolve_part,
+)
 from conbandit_torch.configuration.errors import check_keys
 from conbandit_torch.configuration.loggers import resolve_logger
 from conbandit_torch.configuration.values import REFUSALS, parse_value
@@ -25,6 +31,7 @@ from conbandit_torch.running.plan import IfLoggerFails, Plan
 from conbandit_torch.running.processes import Precision
 
 _REQUIRED = ("rounds", "environment", "policies")
+_ALL = "all"  # rounds of an environment that ends: a log
 _WHOLE_NUMBERS = ("rounds", "log_every", "checkpoint_every")
 _CHOICES = {
     "precision": Precision,
@@ -94,7 +101,10 @@ def resolve(config: dict[str, Any], path: Path) -> Plan:
         str(name): resolve_logger(f"{path}: loggers.{name}", node)
         for name, node in _named(path, config, "loggers").items()
     }
-    return Plan(
+    whole_log = settings["rounds"] == _ALL
+    if whole_log:
+        settings["rounds"] = 1  # until the environment says how many it holds
+    plan = Plan(
         str(path),
         environment=environment,
         policies=policies,
@@ -102,6 +112,17 @@ def resolve(config: dict[str, Any], path: Path) -> Plan:
         loggers=loggers,
         **settings,
     )
+    return replace(plan, rounds=_length(plan)) if whole_log else plan
+
+
+def _length(plan: Plan) -> int:
+    """How many rounds the environment holds: a number from here on, so that results name it."""
+    environment = build_environment(plan, plan.seeds[0])
+    if environment.length is None:
+        raise ConfigError(
+            f"{plan.source}: rounds: {_ALL}, but {type(environment).__name__} never ends: give a number"
+        )
+    return environment.length
 
 
 def _named(path: Path, config: dict[str, Any], key: str) -> dict[str, Any]:
@@ -152,13 +173,18 @@ def _settings(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     seeds = given.pop("seeds", 0)
     settings: dict[str, Any] = {}  # those given: Plan knows the defaults
     for key, value in given.items():
+        if key == "rounds" and value == _ALL:
+            settings[key] = value
+            continue
         try:
             settings[key] = parse_value(value, kinds[key])
             if value is None:
                 raise TypeError
         except REFUSALS:
-            raise ConfigError(f"{path}: {key}: expected {expected[key]}, got {value!r}") from None
-    settings |= {key: int(settings[key]) for key in _WHOLE_NUMBERS if key in settings}  # plain, for YAML
+            besides = f" ({_ALL}: as many as a log holds)" if key == "rounds" else ""
+            raise ConfigError(f"{path}: {key}: expected {expected[key]}, got {value!r}{besides}") from None
+    whole = [key for key in _WHOLE_NUMBERS if settings.get(key, _ALL) != _ALL]
+    settings |= {key: int(settings[key]) for key in whole}  # plain, for YAML
     try:
         settings["seeds"] = parse_seeds(seeds)
     except (ValueError, TypeError):

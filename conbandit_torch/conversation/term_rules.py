@@ -54,9 +54,7 @@ class OptimalTerm(Selection):
 
     def scores(self, asking: Asking) -> Tensor:
         """[B, K] the value of Eq. 8."""
-        inverse = asking.model.inverse[asking.models]  # [B, D, D]
-        half = torch.bmm(asking.reach(), inverse)  # [B, A, D] P G^-1
-        reduction = torch.bmm(half.transpose(1, 2), half)  # [B, D, D] G^-1 P^T P G^-1
+        reduction, inverse = eq8_matrices(asking)
         gain, spread = quadratic(torch.cat((reduction, inverse)), asking.terms()).chunk(2)
         return gain / (1 + spread)  # Eq. 8
 
@@ -161,6 +159,13 @@ class UpperConfidenceTerm(Selection):
     def scores(self, asking: Asking) -> Tensor:
         """[B, K] the key-terms' optimistic values."""
         return asking.theta() @ asking.terms().T + self.alpha * asking.radii()
+
+
+def eq8_matrices(asking: Asking) -> tuple[Tensor, Tensor]:
+    """[B, D, D] each: `G^-1 P^T P G^-1` and `G^-1`, the quadratic forms of Eq. 8."""
+    inverse = asking.model.inverse[asking.models]
+    half = torch.bmm(asking.reach(), inverse)  # [B, A, D] P G^-1
+    return torch.bmm(half.transpose(1, 2), half), inverse
 
 
 def one_hot(terms: Tensor, size: int) -> Tensor:

@@ -24,7 +24,7 @@ from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.datasets.events import LoggedEvents
 from conbandit_torch.datasets.reading.files import expand
 
-FORMAT = 2  # to be raised with a change, outside this folder, of what is prepared
+FORMAT = 3  # to be raised with a change, outside this folder, of what is prepared
 _NAMES = ("user_names", "item_names", "term_names", "feature_names")
 # As small as they can be: the large ones are of the length of the feedback.
 _STORED = {"users": torch.int32, "items": torch.int32, "clicks": torch.bool, "item_terms": torch.int32}
@@ -125,7 +125,8 @@ def _write(path: Path, prepared: Prepared) -> None:
     tensors = {name: tensor.to(_STORED.get(name, tensor.dtype)) for name, tensor in tensors.items()}
     if prepared.events is not None:
         kept["context_names"] = list(prepared.events.context_names)
-        tensors |= {_EVENTS + name: tensor for name, tensor in prepared.events.tensors().items()}
+        own = prepared.events.tensors().items()
+        tensors |= {_EVENTS + name: tensor.clone() for name, tensor in own}  # two may be one and the same
     names = json.dumps(kept).encode()
     tensors["names"] = torch.frombuffer(bytearray(names), dtype=torch.uint8)
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}

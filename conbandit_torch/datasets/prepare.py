@@ -21,6 +21,7 @@ from conbandit_torch.datasets.reading.files import need_libraries
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+    from sklearn.decomposition import PCA
 
 _MOST_COLUMNS = 2000  # up to which the covariance of side features is worked on as a whole
 
@@ -28,7 +29,7 @@ _MOST_COLUMNS = 2000  # up to which the covariance of side features is worked on
 def prepare(
     reader: Reader,
     *,
-    dim: int = 50,
+    dim: int | None = 50,
     ridge: float = 1.0,
     seed: int = 0,
     use_feedback_columns: bool = True,
@@ -46,14 +47,15 @@ def prepare(
 
     Args:
         reader: where the data come from.
-        dim: D, length of a feature vector.
+        dim: D, length of a feature vector; None: the side features themselves, of length 1 per item, as for
+            embeddings.
         ridge: weight of the penalty on preferences.
         seed: of the drawn negatives.
         use_feedback_columns: whether side features that sum up feedback, such as an item's mean rating, are
             used; where that feedback is to be predicted, they would give it away.
         cache: folder of kept results; None: `CONBANDIT_CACHE`, or else `~/.cache/conbandit_torch`.
     """
-    if dim < 1:
+    if dim is not None and dim < 1:
         raise ValueError(f"dim must be at least 1, got {dim}")
     if not (ridge > 0 and math.isfinite(ridge)):
         raise ValueError(f"ridge must be above 0 and finite, got {ridge}")
@@ -66,13 +68,16 @@ def prepare(
     return cached(reader, parameters, cache, lambda: _prepare(reader, **parameters))
 
 
-def _prepare(reader: Reader, dim: int, ridge: float, seed: int, use_feedback_columns: bool) -> Prepared:
+def _prepare(
+    reader: Reader, dim: int | None, ridge: float, seed: int, use_feedback_columns: bool
+) -> Prepared:
     need_libraries()
     data = reader.read()
     if not use_feedback_columns:
-        data = replace(data, side=data.side[:, : data.side.shape[1] - data.feedback_columns])
+        kept = data.side.shape[1] - data.feedback_columns
+        data = replace(data, side=data.side[:, :kept], side_names=data.side_names[:kept])
     try:
-        features = principal_components(data, dim)
+        features = side_features(data) if dim is None else principal_components(data, dim)
     except DataError as error:
         raise DataError(f"{reader.path}: {error}") from None
     feedback = data.feedback
@@ -99,9 +104,32 @@ def _prepare(reader: Reader, dim: int, ridge: float, seed: int, use_feedback_col
         user_names=data.users.tolist(),
         item_names=data.titles.tolist(),
         term_names=data.terms.tolist(),
-        feature_names=[f"component {number + 1}" for number in range(dim)],
+        feature_names=_names(data, dim),
         events=data.events,
     )
+
+
+def _names(data: Dataset, dim: int | None) -> list[str]:
+    if dim is not None:
+        return [f"component {number + 1}" for number in range(dim)]
+    names: list[str] = data.side_names.tolist()
+    return names
+
+
+def side_features(data: Dataset) -> Tensor:
+    """[N, F] float64: the side features as they are, every row of length 1."""
+    items, columns = data.side.shape
+    if columns > _MOST_COLUMNS:
+        raise DataError(
+            f"dim=None keeps all {columns} side features of {items} items, more than {_MOST_COLUMNS}: give a "
+            "dim to reduce them to"
+        )
+    side = data.side.toarray().astype(np.float64)
+    lengths = np.linalg.norm(side, axis=1, keepdims=True)
+    lost = np.flatnonzero(lengths[:, 0] == 0)
+    if len(lost):
+        raise DataError(f"{len(lost)} items, such as {data.titles[lost[0]]!r}, have no side features but 0")
+    return torch.from_numpy(side / lengths)
 
 
 def principal_components(data: Dataset, dim: int) -> Tensor:
@@ -115,15 +143,17 @@ def principal_components(data: Dataset, dim: int) -> Tensor:
 
     side: csr_matrix = data.side.astype(np.float64)
     items, columns = side.shape
-    if dim > min(items - 1, columns):
-        raise DataError(_too_many(dim, min(items - 1, columns), items, columns))
+    most = min(items - 1, columns)
+    if dim > most:
+        if most > 0 and columns <= _MOST_COLUMNS:  # what there is may be less than there is room for
+            with np.errstate(invalid="ignore"):
+                most = _rank(PCA(most, svd_solver="covariance_eigh").fit(side))
+        raise DataError(_too_many(dim, most, items, columns))
     solver = "arpack" if columns > _MOST_COLUMNS and dim < columns else "covariance_eigh"
     with np.errstate(invalid="ignore"):  # of items without any difference
         pca = PCA(dim, svd_solver=solver, random_state=0).fit(side)
-    # Variances of directions that the data do not have are rounding errors.
-    rank = int((pca.explained_variance_ > 1e-10 * pca.explained_variance_[0]).sum())
-    if rank < dim:
-        raise DataError(_too_many(dim, rank, items, columns))
+    if _rank(pca) < dim:
+        raise DataError(_too_many(dim, _rank(pca), items, columns))
     axes = pca.components_.T  # [F, D]
     axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(dim)])
     scores = np.asarray(side @ axes - pca.mean_ @ axes)  # [N, D] centred
@@ -135,6 +165,11 @@ def principal_components(data: Dataset, dim: int) -> Tensor:
             f"features in all {dim} components, hence no direction: raise dim, or give more side features"
         )
     return torch.from_numpy(scores / lengths)
+
+
+def _rank(pca: PCA) -> int:
+    """Directions that the data have: variances of others are rounding errors."""
+    return int((pca.explained_variance_ > 1e-10 * pca.explained_variance_[0]).sum())
 
 
 def _too_many(dim: int, most: int, items: int, columns: int) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.blocks import rows_per_block
@@ -101,6 +103,11 @@ class Drawn(Simulated):
         """[B] each: noise of both sides of a comparison."""
         first, second = (Stream(self.seed, f"{side} noise") for side in ("first", "second"))
         return self._draw_noise(first, users, numbers), self._draw_noise(second, users, numbers)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Self:
+        self._drawn_ahead.clear()  # it was of another precision, or on another device
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return self
 
     def split(self, processes: Processes) -> None:
         """Keep this process's share of the users."""

@@ -23,7 +23,7 @@ class Ratings(Drawn):
     Args:
         data: a reader of the source, or what `prepare` made of it.
         users: so many, those with the most feedback; None: all.
-        dim: D, features to reduce the source's to; not used with prepared data.
+        dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit; not used with prepared data.
         pool: candidates per user and round, drawn without replacement.
         noise: standard deviation of the rewards' and answers' noise.
@@ -44,7 +44,7 @@ class Ratings(Drawn):
         data: Reader | Prepared,
         *,
         users: int | None = None,
-        dim: int = 50,
+        dim: int | None = 50,
         ridge: float = 1.0,
         pool: int = 50,
         noise: float = 0.1,
@@ -85,7 +85,7 @@ class Ratings(Drawn):
 def as_prepared(
     data: Reader | Prepared,
     *,
-    dim: int,
+    dim: int | None,
     ridge: float,
     cache: str | Path | None,
     seed: int,

@@ -21,6 +21,7 @@ _SHAPES = {  # the file's arrays; letters as everywhere, T rounds
     "key_term_noise": "UT",
     "budget": "T",
 }
+_OPTIONAL = {"first_noise": "UQ", "second_noise": "UQ"}  # of comparisons, Q = b(T) questions
 _WHOLE = ("pools", "budget")
 
 
@@ -32,13 +33,16 @@ class Decisions:
         arms: [U, T] catalogue ids of the arms shown.
         regret: [U, T] regrets.
         theta_error: [U, T] `|theta - theta_*|` after each round's update.
-        asked: [U, b(T)] key-terms (or arms) asked, in order; None if the policy asked nothing.
+        asked: [U, b(T)] key-terms (or arms) asked, in order, or [U, b(T), 2] the two compared; None if
+            the policy asked nothing.
+        first_wins: [U, b(T)] whether the first of two compared was liked better; None: nothing was compared.
     """
 
     arms: np.ndarray
     regret: np.ndarray
     theta_error: np.ndarray
     asked: np.ndarray | None
+    first_wins: np.ndarray | None
 
 
 class Recorded(Simulated):
@@ -47,7 +51,9 @@ class Recorded(Simulated):
     The file is an `.npz` with `X [N, D]`, `W [N, K]`, `theta [U, D]`, `pools [U, T, A]`,
     `arm_noise [U, T]`, `key_term_noise [U, T]` and `budget [T]` (questions per round), and, for each
     policy recorded, `arms/<name>`, `regret/<name>`, `theta_error/<name>` (all [U, T]) and
-    `asked/<name> [U, b(T)]`. Every user is present in every round.
+    `asked/<name> [U, b(T)]`. Comparisons need `first_noise [U, b(T)]` and `second_noise [U, b(T)]`, by the
+    user's question, and have `asked/<name> [U, b(T), 2]` and `first_wins/<name> [U, b(T)]`. Every user is
+    present in every round.
 
     Args:
         path: the file.
@@ -56,7 +62,8 @@ class Recorded(Simulated):
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         arrays = self._read()
-        kinds = {name: np.int64 if name in _WHOLE else np.float64 for name in _SHAPES}
+        shapes = _SHAPES | {name: letters for name, letters in _OPTIONAL.items() if name in arrays}
+        kinds = {name: np.int64 if name in _WHOLE else np.float64 for name in shapes}
         numbers = {name: torch.from_numpy(arrays[name].astype(kind)) for name, kind in kinds.items()}
         try:
             catalogue = Catalogue(numbers["X"], numbers["W"])
@@ -64,9 +71,9 @@ class Recorded(Simulated):
             raise ValueError(f"{self.path}: {error} (arm_features is X, weights is W)") from None
         super().__init__(catalogue, numbers["theta"])
         self.length = numbers["pools"].shape[1]
-        for name in ("pools", "arm_noise", "key_term_noise", "budget"):
+        for name in shapes.keys() - {"X", "W", "theta"}:
             self.register_buffer(f"_{name}", numbers[name], persistent=False)
-        self._recorded = {k: v for k, v in arrays.items() if k not in _SHAPES}
+        self._recorded = {k: v for k, v in arrays.items() if k not in shapes}
 
     @property
     def recorded_policies(self) -> list[str]:
@@ -86,7 +93,7 @@ class Recorded(Simulated):
             )
         get = self._recorded.get
         arms, regret, error = (self._recorded[f"{k}/{name}"] for k in ("arms", "regret", "theta_error"))
-        return Decisions(arms, regret, error, get(f"asked/{name}"))
+        return Decisions(arms, regret, error, get(f"asked/{name}"), get(f"first_wins/{name}"))
 
     def pools(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B, A] as recorded."""
@@ -99,6 +106,13 @@ class Recorded(Simulated):
     def term_noise(self, users: Tensor, rounds: Tensor) -> Tensor:
         """[B] as recorded."""
         return self.get_buffer("_key_term_noise")[users, rounds]
+
+    def side_noise(self, users: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """[B] each: noise of both sides of a comparison, as recorded."""
+        sides = [dict(self.named_buffers()).get(f"_{name}") for name in _OPTIONAL]
+        if sides[0] is None or sides[1] is None:
+            raise ValueError(f"{self.path}: holds no noise of comparisons ({', '.join(_OPTIONAL)})")
+        return sides[0][users, numbers], sides[1][users, numbers]
 
     def _read(self) -> dict[str, np.ndarray]:
         """The arrays, after every check of the schema."""
@@ -118,7 +132,8 @@ class Recorded(Simulated):
                 f"{self.path}: {', '.join(missing)} missing; a recording holds {', '.join(_SHAPES)}"
             )
         sizes: dict[str, int] = {}
-        for name, letters in _SHAPES.items():
+        given = {name: letters for name, letters in _OPTIONAL.items() if name in arrays}
+        for name, letters in (_SHAPES | given).items():
             array = arrays[name]
             if array.ndim != len(letters):
                 raise ValueError(

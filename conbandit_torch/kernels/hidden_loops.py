@@ -21,8 +21,10 @@ def hidden_widths(inverse, arms, directions, factor, out):
             matrix = inverse[arms[row, a]]
             total = 0.0
             for i in range(len(own)):
-                for j in range(len(own)):
-                    total += own[i] * matrix[i, j] * own[j]
+                product = matrix[i, 0] * own[0]  # of the data's type: a literal would be float64
+                for j in range(1, len(own)):
+                    product += matrix[i, j] * own[j]
+                total += own[i] * product
             out[row, a] = factor * (0.0 if total < 0 else math.sqrt(total))  # NaN stays NaN
 
 

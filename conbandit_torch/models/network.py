@@ -83,7 +83,8 @@ class Network(Representation):
         if network is not None and not isinstance(network, nn.Module):
             raise TypeError(f"network must be a torch.nn.Module, got {network!r}")
         self.hidden, self.outputs = hidden, outputs
-        self.network = network
+        self.network = nn.Identity() if network is None else network
+        self._made_here = network is None
         self.keep_features, self.redraw = keep_features, redraw
         self.length = length
         self.steps, self.batch = steps, batch
@@ -96,7 +97,7 @@ class Network(Representation):
         """The network, with weights drawn from the seed."""
         like = self.catalogue.arm_features
         network = self.network
-        if network is None:
+        if self._made_here:
             network = Layers(self.catalogue.dim, self.hidden, self.outputs)
         if self.redraw:
             _redraw(network, Stream(seed, "network weights"))

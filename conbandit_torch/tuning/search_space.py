@@ -98,6 +98,7 @@ def read_tunings(
         seeds: in place of the section's.
     """
     experiment = resolve(config, path)
+    config = config | {"rounds": experiment.rounds}  # a number, also of `all`
     section = config.get("tune")
     where = f"{path}: tune"
     if not isinstance(section, dict):

@@ -10,7 +10,6 @@ from conbandit_torch import (
     ArmConversationMixin,
     Bandit,
     CoFineUCB,
-    ConThompson,
     ConversationMixin,
     EpsilonGreedy,
     Greedy,
@@ -96,7 +95,9 @@ def test_the_contract_runs_on_all_published_policies():
     assert names >= {"ConLinUCB", "ConLinUCBMCR", "ConLinUCBBS", "ConLinUCBUCB", "HConLinUCB"}
 
 
-EXPLORE_BY_CHANCE = {Random: {}, EpsilonGreedy: {"epsilon": 1.0}, LinThompson: {}, ConThompson: {}}
+EXPLORE_BY_CHANCE = {Random: {}, EpsilonGreedy: {"epsilon": 1.0}} | {
+    policy: {} for policy in EXPORTED if issubclass(policy, LinThompson)
+}
 WIDTHS = {CoFineUCB: {"alpha": 1.0, "coarse_alpha": 0.0}}  # all others' only width at the start is alpha's
 
 

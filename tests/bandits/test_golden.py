@@ -8,20 +8,26 @@ import torch
 
 from conbandit_torch import (
     ArmCon,
+    BestDifference,
+    BestThenDifference,
+    BestTwoTerms,
     ConLinUCB,
     ConLinUCBBS,
     ConLinUCBMCR,
     ConLinUCBUCB,
     ConUCB,
+    GraphConUCB,
     LinUCB,
     LogSchedule,
     Recorded,
+    RelativeConUCB,
     Schedule,
     Selection,
     UpperConfidenceTerm,
     VarLCR,
     play_round,
 )
+from conbandit_torch.conversation.graph import term_similarity
 from conbandit_torch.kernels import using
 from tests.conftest import GOLDEN
 
@@ -49,6 +55,10 @@ def recorded_draws():
         return Given(torch.from_numpy(trace["spanner"][trace["spanner_draws"]]))
 
 
+def relative(learn_as, pairs):
+    return lambda *args: RelativeConUCB(*args, learn_as=learn_as, pairs=pairs, **TWO_LEVELS)
+
+
 TWO_LEVELS = {"mix": 0.5, "term_ridge": 1.0, "alpha": 0.25, "term_alpha": 0.25}
 ONE_LEVEL = {"ridge": 0.15, "alpha": 0.1, "schedule": Tenths()}
 UCB = {"ridge": 0.2, "alpha": 0.1, "schedule": Tenths(), "select": UpperConfidenceTerm(0.1)}
@@ -62,7 +72,29 @@ PUBLISHED = {
     ("conlinucb", "ConLinUCB-UCB"): lambda *args: ConLinUCBUCB(*args, **UCB),
     ("conlinucb", "ConLinUCB-BS"): lambda *args: ConLinUCBBS(*args, select=recorded_draws(), **ONE_LEVEL),
     ("conlinucb", "ConLinUCB-Eq8"): lambda *args: ConLinUCB(*args, **ONE_LEVEL),
+    ("relativeconucb", "LinUCB"): lambda *args: LinUCB(*args, ridge=1.0, alpha=0.5),
+    ("relativeconucb", "ConUCB"): lambda *args: ConUCB(*args, **TWO_LEVELS),
 }
+for where, related in (("", True), ("-all", False)):  # key-terms of the candidates, or any
+    two = BestTwoTerms(related=related, distinct=False)
+    PUBLISHED |= {
+        ("relativeconucb", f"RelativeConUCB-Pos{where}"): relative("winner", two),
+        ("relativeconucb", f"RelativeConUCB-PosNeg{where}"): relative("both", two),
+        ("relativeconucb", f"RelativeConUCB-DifferenceFast{where}"): relative(
+            "difference", BestThenDifference(related=related)
+        ),
+    }
+
+
+def graph(*args):
+    with np.load(GOLDEN / "graphconucb_trace.npz") as trace:
+        drawn = torch.from_numpy(trace["design"][trace["design_draws"]])
+        similarity = torch.from_numpy(trace["similarity"])
+    return GraphConUCB(*args, similarity=similarity, as_released=True, select=Given(drawn), **TWO_LEVELS)
+
+
+PUBLISHED["graphconucb", "GraphConUCB"] = graph
+PUBLISHED["relativeconucb", "RelativeConUCB-Difference"] = relative("difference", BestDifference())
 
 
 def recorded(trace):
@@ -80,25 +112,28 @@ def assert_every_recorded_decision_is_repeated(trace, name):
     environment = recorded(trace)
     policy = PUBLISHED[trace, name](environment.catalogue, environment.num_users)
     published = environment.decisions(name)
-    arms, asked, regret, theta_error, questions = [], [], [], [], []
+    arms, asked, regret, theta_error, questions, first_wins = [], [], [], [], [], []
     for _ in range(environment.length):
         played = play_round(policy, environment)
         arms.append(played.arm_ids)
         regret.append(played.outcome.regret)
         theta_error.append((policy.coefficients() - environment.preferences()).norm(dim=1))
         questions.append(len(played.dialogue))
-        asked += [question.about.of for question, _ in played.dialogue]
+        asked += [question.about.ids() for question, _ in played.dialogue]
+        first_wins += [answer.value > 0.5 for _, answer in played.dialogue]
     np.testing.assert_array_equal(torch.stack(arms, 1), published.arms)
     np.testing.assert_allclose(torch.stack(regret, 1), published.regret, rtol=0, atol=1e-9)
     np.testing.assert_allclose(torch.stack(theta_error, 1), published.theta_error, rtol=0, atol=1e-9)
     if name == "LinUCB":
         assert published.asked is None and not asked
     else:
-        np.testing.assert_array_equal(torch.stack(asked, 1), published.asked)
+        np.testing.assert_array_equal(torch.stack(asked, 1).squeeze(2), published.asked)
+        if published.first_wins is not None:
+            np.testing.assert_array_equal(torch.stack(first_wins, 1), published.first_wins)
         assert questions == environment.budget.tolist()
 
 
-@pytest.mark.parametrize("trace", ["conucb", "conlinucb"])
+@pytest.mark.parametrize("trace", ["conucb", "conlinucb", "relativeconucb", "graphconucb"])
 def test_every_recorded_policy_is_repeated(trace):
     assert {*recorded(trace).recorded_policies} == {name for file, name in PUBLISHED if file == trace}
 
@@ -108,3 +143,10 @@ def test_the_schedule_gives_the_recorded_budget(trace, schedule):
     budget = recorded(trace).budget
     total = schedule.total(torch.arange(1, len(budget) + 1))
     assert torch.equal(total.long(), budget.cumsum(0))
+
+
+def test_similarity_is_that_of_the_recorded_graph():
+    with np.load(GOLDEN / "graphconucb_trace.npz") as trace:
+        expected = torch.from_numpy(trace["similarity"])
+    found = term_similarity(recorded("graphconucb").catalogue)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)

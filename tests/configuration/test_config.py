@@ -11,7 +11,7 @@ from conbandit_torch.configuration.build import build_environment, build_policy
 from conbandit_torch.configuration.load import load, parse_seeds
 from conbandit_torch.core.errors import ConfigError
 from tests.conftest import GOLDEN
-from tests.helpers.configs import GOOD, changed, write
+from tests.helpers.configs import GOOD, LOG, changed, write
 
 
 def test_a_config_becomes_objects(tmp_path):
@@ -215,7 +215,7 @@ MISTAKES = {
     ),
     "a choice that is none": (
         changed("environment.init_args.feedback", "x"),
-        "environment.init_args.feedback: expected one of 'linear', 'binary', got 'x'",
+        "environment.init_args.feedback: expected one of 'linear', 'binary', 'logistic', got 'x'",
     ),
     "null for a number": (
         changed("policies.Con.init_args.alpha", None),
@@ -364,3 +364,15 @@ def test_an_environment_that_passes_its_arguments_on_gets_the_seed(tmp_path):
 class PassedOn(Synthetic):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
+
+
+def test_all_rounds_are_as_many_as_the_log_holds(tmp_path):
+    experiment = load(write(tmp_path, GOOD | {"rounds": "all", "environment": LOG}))
+    environment = build_environment(experiment, 0)
+    assert experiment.rounds == environment.length > 1
+    assert yaml.safe_load(experiment.dump())["rounds"] == environment.length  # results name the number
+    assert (
+        load(write(tmp_path, GOOD | {"environment": LOG}), [("rounds", "all")]).rounds == environment.length
+    )
+    with pytest.raises(ConfigError, match="rounds: all, but Synthetic never ends: give a number"):
+        load(write(tmp_path, GOOD | {"rounds": "all"}))

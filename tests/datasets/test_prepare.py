@@ -193,6 +193,8 @@ def test_more_features_than_the_data_give_are_refused(tmp_path):
     side[:4, 0] = side[2:7, 1] = side[::2, 2] = 1  # rank 3
     with pytest.raises(DataError, match="dim=4 is more .*: at most 3"):
         principal_components(dataset(side), 4)
+    with pytest.raises(DataError, match="dim=50 is more .*: at most 3"):  # not 6, for which there is room
+        principal_components(dataset(side), 50)
     for wrong in ({"dim": 0}, {"ridge": 0.0}, {"ridge": float("nan")}):
         with pytest.raises(ValueError, match="must be"):
             prepare(reader, **wrong)
@@ -382,13 +384,13 @@ def test_the_benchmark_measures_every_step(tmp_path, monkeypatch, capsys):
     found = json.loads((tmp_path / "data_benchmark.json").read_text())
     assert [result["rows"] for result in found] == [600, 900]
     for result in found:
-        assert [step for step, _, _ in result["steps"]] == [
+        assert [step for step, *_ in result["steps"]] == [
             "import",
             "read",
             "read and prepare",
             "from the cache",
         ]
-        assert all(seconds > 0 and peak > 10**7 for _, seconds, peak in result["steps"])
+        assert all(seconds > 0 and cpu > 0 and peak > 10**7 for _, seconds, cpu, peak in result["steps"])
         assert result["cache"] > 17 * result["rows"]  # bytes of an event
 
 

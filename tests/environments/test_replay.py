@@ -379,7 +379,7 @@ def test_subsets_of_own_populations_are_uniform():
         ({"noise": -1.0}, "noise must be a number of at least 0, got -1.0"),
         ({"ridge": 0.0}, "ridge must be a number above 0, got 0.0"),
         ({"hidden": 5}, "hidden must be from 0 to 4, below the number of features, got 5"),
-        ({"answers": "loud"}, "feedback must be 'linear' or 'binary', got 'loud'"),
+        ({"answers": "loud"}, "feedback must be 'linear', 'binary' or 'logistic', got 'loud'"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

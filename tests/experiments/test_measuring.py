@@ -31,12 +31,12 @@ def test_benchmark_measures_every_policy_asked_for(tmp_path, capsys):
 @pytest.mark.parametrize(("precision_name", "floor"), [("32-true", 90), ("64-true", 45)])
 def test_a_floor_is_halved_in_float64_and_compared_with_the_ratio(precision_name, floor):
     figures = {
-        ratio: benchmark.Figures(1.0, ratio, 1.0, None, ratio, over_bare, {})
+        ratio: benchmark.Figures(1.0, ratio, 1.0, None, ratio, over_bare, 60.0, {})
         for ratio, over_bare in ((floor, 1.8), (floor - 1, 1.9))
     }
     for ratio, met in ((floor, "yes"), (floor - 1, "no")):
         _, [row] = benchmark.table({"LinUCB": figures[ratio]}, precision_name)
-        assert row[4:6] == [str(floor), met] and row[-2] == met
+        assert row[4:6] == [str(floor), met] and row[-3] == met
 
 
 def test_breakdown_counts_a_part_without_the_parts_it_calls(monkeypatch):

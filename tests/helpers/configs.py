@@ -23,6 +23,10 @@ GOOD = {
         },
     },
 }
+LOG = {  # an environment that ends
+    "class_path": "GeneratedLog",
+    "init_args": {"users": 2, "arms": 12, "terms": 3, "dim": 3, "max_terms": 2, "pool": 2, "events": 9},
+}
 SPACE = {"Lin": {"alpha": {"low": 0.01, "high": 1.0, "log": True}, "ridge": {"low": 0.1, "high": 2.0}}}
 TUNABLE = copy.deepcopy(GOOD) | {"tune": {"seeds": "10-11", "space": SPACE}}
 

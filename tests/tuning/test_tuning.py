@@ -19,7 +19,7 @@ from conbandit_torch.running.job import build
 from conbandit_torch.tuning.search_space import Tuning, at_the_edge, distribution, read_tunings
 from conbandit_torch.tuning.tune import _new_point, finished, open_study, tune
 from tests.helpers.commands import conbandit
-from tests.helpers.configs import GOOD, SPACE, TUNABLE, write
+from tests.helpers.configs import GOOD, LOG, SPACE, TUNABLE, write
 
 
 def with_space(space, **section):
@@ -285,7 +285,20 @@ def test_a_policy_without_a_search_space_is_named(tmp_path, capsys):
     assert "there is no search space of 'Con'; valid: Lin" in capsys.readouterr().err
 
 
-def test_fewer_rounds_for_trials_are_not_the_evaluations(tmp_path):
+def test_what_was_overridden_for_trials_is_not_the_evaluations(tmp_path, capsys):
     words = ["tune", str(write(tmp_path, TUNABLE)), "--trials", "1", "--rounds", "3"]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    assert yaml.safe_load((tmp_path / "out" / "tuned.yaml").read_text())["rounds"] == TUNABLE["rounds"]
+    words += ["--environment.init_args.users", "2", "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    tuned = yaml.safe_load((tmp_path / "out" / "tuned.yaml").read_text())
+    assert tuned["rounds"] == TUNABLE["rounds"] and tuned["environment"] == TUNABLE["environment"]
+    said = "Not in tuned.yaml, as they were given to tune only: "
+    shown = capsys.readouterr().out
+    assert said in shown and "--rounds 3" in shown and "--environment.init_args.users 2" in shown
+
+
+def test_trials_play_a_whole_log(tmp_path):
+    path = write(tmp_path, TUNABLE | {"rounds": "all", "environment": LOG})
+    (found,) = read_tunings(read(path), path)
+    length = load(path).rounds
+    trial = found.trial({})
+    assert trial["rounds"] == trial["log_every"] == length > 0

@@ -14,6 +14,7 @@ from conbandit_torch.core.errors import DataError
 from conbandit_torch.datasets.base import Dataset, Reader
 from conbandit_torch.datasets.reading.faults import TEXT, expect_distinct, expect_filled, place, shown
 from conbandit_torch.datasets.reading.files import expand, need, read_table, read_whole
+from conbandit_torch.datasets.reading.logged import ReadLog
 from conbandit_torch.datasets.reading.source import EventList, Ids, Labels, Source, check_least
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class MIND(Reader):
     """MIND news: impressions, and which of the news in them were clicked.
 
     Key-terms are categories, subcategories, and entities (of Wikidata) that enough titles mention; they are
-    the side features too. One event is one piece of news in one impression: a click is 1, none 0. The column
-    of earlier clicks is not used: they have neither times nor alternatives. Thresholds are counted once.
+    the side features too. One event is one piece of news in one impression: a click is 1, none 0. Impressions
+    are `events` too, for `ReplayEvents`: each offers and serves its own news. The column of earlier clicks is
+    not used: they have neither times nor alternatives. Thresholds are counted once.
 
     Args:
         path: the unpacked folder of one part, such as `MINDsmall_train`.
@@ -67,7 +69,7 @@ class MIND(Reader):
         expect_distinct(news_file, "news", table, "news")
         news, users, events = Ids(table["news"]), Ids(), EventList()
         terms = self._terms(news_file, table)
-        impressions = 0
+        parts: list[tuple[np.ndarray, ...]] = []
         for piece in read_table(
             behaviours,
             dict.fromkeys(_BEHAVIOURS, TEXT),
@@ -77,9 +79,12 @@ class MIND(Reader):
             rows=2**14,
         ):
             expect_filled(behaviours, piece, "user")
-            impressions += len(piece)
-            _add(behaviours, piece, users, news, events)
+            parts.append(_add(behaviours, piece, users, news, events))
         feedback = events.feedback()
+        log = None
+        if parts:
+            who, times, lengths, items, clicks = (np.concatenate(part) for part in zip(*parts, strict=True))
+            log = ReadLog(who, times, lengths, items, clicks)
         return Source(
             self.path,
             users=users.names(),
@@ -93,9 +98,10 @@ class MIND(Reader):
             counts={
                 "users": len(users),
                 "news": len(news),
-                "impressions": impressions,
+                "impressions": len(log.users) if log is not None else 0,
                 "news in impressions": len(feedback.users),
             },
+            log=log,
         ).narrowed(self.min_user_feedback, self.min_item_feedback)
 
     def _terms(self, path: Path, table: pd.DataFrame) -> list[Any]:
@@ -135,8 +141,8 @@ def _entities(path: Path, table: pd.DataFrame, item: int, text: str) -> dict[str
         ) from None
 
 
-def _add(path: Path, piece: pd.DataFrame, users: Ids, news: Ids, events: EventList) -> None:
-    """The events of a piece's impressions."""
+def _add(path: Path, piece: pd.DataFrame, users: Ids, news: Ids, events: EventList) -> tuple[np.ndarray, ...]:
+    """Adds the events of a piece's impressions; returns the first columns of a `ReadLog`."""
     import pandas as pd
 
     times = pd.to_datetime(piece["time"], format=_TIME, errors="coerce")
@@ -154,7 +160,9 @@ def _add(path: Path, piece: pd.DataFrame, users: Ids, news: Ids, events: EventLi
     items = np.array([news.find_one(word[:-2]) for word in distinct], np.int32)
     clicks = np.array([word[-1] == "1" for word in distinct], np.float32)
     seconds = times.to_numpy().astype("datetime64[s]").astype(np.int64)
-    events.add(users.positions(piece["user"])[row], items[codes], clicks[codes], seconds[row])
+    who = users.positions(piece["user"])
+    events.add(who[row], items[codes], clicks[codes], seconds[row])
+    return who, seconds, lengths, items[codes], clicks[codes]
 
 
 def _refuse(path: Path, piece: pd.DataFrame, bad: np.ndarray, column: str, expected: str) -> None:

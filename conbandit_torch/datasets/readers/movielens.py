@@ -121,7 +121,7 @@ class MovieLens(Reader):
 
     def _form(self) -> _Form:
         for form in (_DAT, _100K):
-            if find(self.path, form.ratings) is not None:
+            if find(self.path, form.ratings, form.movies) is not None:  # even if one of them is missing
                 return form
         return _CSV
 

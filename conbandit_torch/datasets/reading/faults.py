@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from io import TextIOBase
@@ -65,6 +67,13 @@ def expect_columns(path: Path, frame: pd.DataFrame, names: dict[str, str]) -> No
             raise DataError(f"{path}: there is no column {name!r}; it has {has}")
 
 
+def expect_once(path: Path, names: Iterable[str]) -> None:
+    """Refuse a table in which two columns have one name: which of them is meant, nobody knows."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DataError(f"{path}: {count} columns are called {shown(name)}; rename or remove all but one")
+
+
 def expect_filled(path: Path, frame: pd.DataFrame, *columns: str) -> None:
     """Refuse a table with an empty id: such lines are cut off, as a rule."""
     for name in columns:
@@ -113,7 +122,8 @@ def first_fault(text: TextIOBase, columns: dict[str, str], options: dict[str, An
     import pandas as pd
 
     try:
-        with pd.read_csv(text, dtype=TEXT, **options) as pieces:
+        with warnings.catch_warnings(), pd.read_csv(text, dtype=TEXT, **options) as pieces:
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # of lines longer than the header
             for piece in pieces:
                 blank = piece.isin(["", np.nan]).all(axis=1)  # an empty line is none
                 faults = [

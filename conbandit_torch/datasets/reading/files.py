@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +26,7 @@ from conbandit_torch.datasets.reading.faults import (
     TEXT,
     WHERE,
     expect_columns,
+    expect_once,
     first_fault,
     line_of,
     reworded,
@@ -120,6 +123,8 @@ def read_table(
     kinds = columns | (optional or {})
     first = start = 2 if header else 1
     try:
+        if header:  # pandas would call the second `a` `a.1`
+            expect_once(path, _header(path, encoding, separator, quotes))
         with opened(path) as (raw, advance), Fields(raw, encoding, separator) as text:
             types = defaultdict(lambda: TEXT, kinds)
             with pd.read_csv(text, dtype=types, **options) as pieces:
@@ -141,6 +146,16 @@ def read_table(
         with opened(path) as (raw, _), Fields(raw, encoding, separator) as text:
             where = first_fault(text, kinds, {**options, "skip_blank_lines": False}, start)
         raise DataError(f"{path}: {where or reworded(error)}") from None
+
+
+def _header(path: Path, encoding: str, separator: str, quotes: bool) -> list[str]:
+    """The fields of the first line that is not blank; none where it is too long to be a header."""
+    with opened(path) as (raw, _), Fields(raw, encoding, separator) as text:
+        start = io.StringIO(text.read(2**16), newline="")
+    rows = csv.reader(start, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
+    with suppress(csv.Error):
+        return next((fields for fields in rows if fields), [])
+    return []
 
 
 def _where(path: Path, encoding: str, separator: str, quotes: bool, row: int) -> int:

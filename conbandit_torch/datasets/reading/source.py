@@ -12,6 +12,7 @@ import numpy as np
 
 from conbandit_torch.core.errors import DataError
 from conbandit_torch.datasets.base import Dataset, Interactions
+from conbandit_torch.datasets.reading.logged import ReadLog
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -127,6 +128,8 @@ class Source:
         feedback_numbers: real numbers per item that sum up feedback, by name.
         feedback: what users did; item -1: not one of the items.
         counts: what was read.
+        embedding: [N, F] items' own vectors, which then are their only side features; None: they have none.
+        log: what was on offer and served, where the source says.
     """
 
     path: Path
@@ -139,10 +142,12 @@ class Source:
     feedback_numbers: dict[str, np.ndarray]
     feedback: Interactions
     counts: dict[str, int]
+    embedding: np.ndarray | None = None
+    log: ReadLog | None = None
 
     def narrowed(self, min_user_feedback: int, min_item_feedback: int) -> Dataset:
         """The data of users and items with enough feedback, counted once, on all that was read."""
-        from scipy.sparse import hstack
+        from scipy.sparse import csr_matrix, hstack
 
         seen, counts = self.feedback, dict(self.counts)
         known = seen.items >= 0
@@ -180,19 +185,27 @@ class Source:
             labels.append(used)
         numbers = self.numbers | self.feedback_numbers
         standardised = [_standardised(values[rows]) for values in numbers.values()]
+        side: Any = hstack([item_terms, *labels, *standardised], format="csr", dtype=np.float32)
+        side_names = [*term_names, *label_names, *numbers]
+        if self.embedding is not None:
+            side = csr_matrix(self.embedding[rows].astype(np.float32))
+            side_names = [f"embedding {number + 1}" for number in range(side.shape[1])]
         return Dataset(
             users=_texts(np.array(self.users, object)[here]),
             items=_texts(np.array(self.items, object)[rows]),
             titles=_texts(np.array(self.titles, object)[rows]),
             terms=_texts(term_names),
             item_terms=item_terms,
-            side=hstack([item_terms, *labels, *standardised], format="csr", dtype=np.float32),
-            side_names=_texts([*term_names, *label_names, *numbers]),
+            side=side,
+            side_names=_texts(side_names),
             feedback=Interactions(
                 new_user[seen.users[kept]], new_item[seen.items[kept]], seen.values[kept], seen.times[kept]
             ),
             counts=counts,
-            feedback_columns=len(self.feedback_numbers),
+            events=None
+            if self.log is None
+            else self.log.renumbered(np.where(here, new_user, -1), np.where(item_kept, new_item, -1)),
+            feedback_columns=0 if self.embedding is not None else len(self.feedback_numbers),
         )
 
     def _enough(self, kind: str, least: int, counts: np.ndarray) -> np.ndarray:

@@ -52,7 +52,7 @@ class ReplayEvents(PlayedLog):
     Args:
         data: a reader of the source, or what `prepare` made of it, with `events`.
         users: so many, those with the most events to replay; None: all.
-        dim: D, features to reduce the source's to; not used with prepared data.
+        dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit.
         position: play only what was served at this position of the page, from 0; None: at any.
         use_context: whether the events' context features are used.
@@ -91,7 +91,7 @@ class ReplayEvents(PlayedLog):
         data: Reader | Prepared,
         *,
         users: int | None = None,
-        dim: int = 50,
+        dim: int | None = 50,
         ridge: float = 1.0,
         position: int | None = None,
         use_context: bool = True,

@@ -61,7 +61,7 @@ class Replay(PlayedLog):
     Args:
         data: a reader of the source, or what `prepare` made of it. Its theta is not used.
         users: so many, those with the most events to replay; None: all.
-        dim: D, features to reduce the source's to; not used with prepared data.
+        dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit.
         pool: candidates of an event, the served item among them.
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
@@ -98,7 +98,7 @@ class Replay(PlayedLog):
         data: Reader | Prepared,
         *,
         users: int | None = None,
-        dim: int = 50,
+        dim: int | None = 50,
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
