@@ -1,6 +1,6 @@
 """How often confidence widths of a click model hold the truth.
 
-    python -m experiments.coverage
+    python -m experiments.width_coverage
 
 A policy plays; at some rounds, over all users and candidates, the share of `|x^T (theta - theta_*)|` that is
 at most `factor |x|_{H^-1}`, the width that a score has with this factor. With factor 1.96, a normal
