@@ -38,7 +38,7 @@ def weights(catalogue):
     return W
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=180):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
