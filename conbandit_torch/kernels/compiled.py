@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import RLock, local
+from time import perf_counter
 from typing import Any
 from weakref import ReferenceType, ref
 
@@ -21,9 +22,10 @@ from conbandit_torch.core.randomness import Stream
 from conbandit_torch.kernels import drawing_loops, hidden_loops, loops, reference
 from conbandit_torch.kernels.kept import Kept
 from conbandit_torch.kernels.records import Chain, Regressions
-from conbandit_torch.kernels.threads import kernel_threads
+from conbandit_torch.kernels.threads import Pace, kernel_threads
 
 _log = logging.getLogger(__name__)
+_pace = Pace()
 _NO_IDS = np.zeros(0, dtype=np.int64)
 _MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 _known: dict[int, tuple[ReferenceType[Tensor], int, np.ndarray]] = {}  # by the tensor's id
@@ -248,12 +250,18 @@ def _compile(dtype: torch.dtype) -> None:
 
 def _run(kernel: Any, *arguments: Any) -> Any:
     with _ONE_AT_A_TIME:
-        threads = kernel_threads()
+        most = kernel_threads()
+        threads = _pace.pick(most) if most > 1 else most
         if threads != getattr(_here, "threads", 0):  # asking numba would take longer
             _launch_threads()
             numba.set_num_threads(min(threads, _MOST_THREADS))
             _here.threads = threads
-        return kernel(*arguments)
+        if most == 1:
+            return kernel(*arguments)
+        start = perf_counter()
+        result = kernel(*arguments)
+        _pace.took(perf_counter() - start)
+        return result
 
 
 @cache

@@ -46,3 +46,36 @@ def all_threads() -> Iterator[None]:
 def kernel_threads() -> int:
     """How many threads compiled kernels use: as many as torch was given."""
     return _given.get() or torch.get_num_threads()
+
+
+class Pace:
+    """Finds out, again and again, whether one thread is faster than all of them, and keeps to the faster.
+
+    On a busy machine threads wait for one that is not running, for longer than a kernel takes. Results do not
+    depend on the number: every row of a kernel is one sequential loop.
+    """
+
+    FIRST, TRIED, KEPT = 64, 16, 1024  # calls before the first trial, in a trial of each, and between trials
+
+    def __init__(self) -> None:
+        self._calls = -self.FIRST  # in these kernels are loaded
+        self._one = self._all = 0.0  # seconds that each took in the last trial
+        self._alone = False  # whether one thread was faster
+
+    def pick(self, most: int) -> int:
+        """How many threads the next call has, of at most so many."""
+        phase = self._calls % self.KEPT if self._calls >= 0 else self.KEPT
+        if phase == 0:
+            self._one = self._all = 0.0
+        alone = self._alone if phase >= 2 * self.TRIED else phase < self.TRIED
+        return 1 if alone else most
+
+    def took(self, seconds: float) -> None:
+        """Learn what the call took that `pick` was asked about."""
+        phase = self._calls % self.KEPT if self._calls >= 0 else self.KEPT
+        if phase < self.TRIED:
+            self._one += seconds
+        elif phase < 2 * self.TRIED:
+            self._all += seconds
+            self._alone = self._one < self._all
+        self._calls += 1

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from conbandit_torch import Arms, Comparison, HLinUCB, Simulation, Stream, Terms
 from conbandit_torch.core.blocks import look_up
 from conbandit_torch.kernels import Chain, Regressions, all_threads, kernels_for, name_of, reference, using
+from conbandit_torch.kernels.threads import Pace
 from conbandit_torch.models.inverses import NumericsError
 from conbandit_torch.models.ridge import RidgeRegression
 from tests.conftest import EXACT, small_world
@@ -395,3 +396,15 @@ def test_a_process_that_forks_after_kernels_ran_goes_on_with_torch_and_says_so()
     layer = "numba" if "torch alone" not in done.stderr else "torch"
     child, parent, code = done.stdout.split()[0], " ".join(done.stdout.split()[1:-1]), done.stdout.split()[-1]
     assert child.startswith(layer) and parent.startswith("numba") and code == "0"
+
+
+def test_threads_that_wait_for_each_other_give_way_to_one_until_they_are_faster_again():
+    pace, used = Pace(), []
+    for call in range(Pace.FIRST + 3 * Pace.KEPT):
+        threads = pace.pick(2)
+        used.append(threads)
+        busy = call < Pace.FIRST + 2 * Pace.KEPT - Pace.KEPT // 2
+        pace.took({1: 1.0, 2: 20.0 if busy else 0.6}[threads])
+    kept = [used[Pace.FIRST + n * Pace.KEPT :][2 * Pace.TRIED : Pace.KEPT] for n in range(3)]
+    assert [set(window) for window in kept] == [{1}, {1}, {2}]
+    assert set(used[: Pace.FIRST]) == {2}
