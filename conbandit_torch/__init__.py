@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.replay.generated_events import GeneratedEvents
     from conbandit_torch.environments.replay.protocol import Replay
     from conbandit_torch.environments.synthetic import Synthetic
+    from conbandit_torch.environments.tastes import Tastes
     from conbandit_torch.loop import Simulation, play_round
     from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
     from conbandit_torch.models.hidden import Hidden
@@ -231,6 +232,7 @@ __all__ = [
     "Stream",
     "Synthetic",
     "Table",
+    "Tastes",
     "Terms",
     "UpperConfidenceTerm",
     "VarLCR",

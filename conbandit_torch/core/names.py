@@ -130,6 +130,7 @@ _NAMES_OF = {
     "conbandit_torch.environments.replay.generated_events": ("GeneratedEvents",),
     "conbandit_torch.environments.replay.protocol": ("Replay",),
     "conbandit_torch.environments.synthetic": ("Synthetic",),
+    "conbandit_torch.environments.tastes": ("Tastes",),
     "conbandit_torch.loop": (
         "Simulation",
         "play_round",
