@@ -87,6 +87,17 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
+    from conbandit_torch.environments.answers import (
+        AnswerModel,
+        BestItem,
+        BestShare,
+        Biased,
+        Corrupted,
+        DontKnow,
+        Graded,
+        ItemMean,
+        YesNo,
+    )
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
@@ -119,6 +130,7 @@ __version__ = VERSION
 __all__ = [
     "MIND",
     "Answer",
+    "AnswerModel",
     "ArmCon",
     "ArmConversationMixin",
     "Arms",
@@ -126,8 +138,11 @@ __all__ = [
     "Bandit",
     "BarycentricSpanner",
     "BestDifference",
+    "BestItem",
+    "BestShare",
     "BestThenDifference",
     "BestTwoTerms",
+    "Biased",
     "Callback",
     "Catalogue",
     "CoFineUCB",
@@ -148,9 +163,11 @@ __all__ = [
     "ConfigError",
     "Context",
     "ConversationMixin",
+    "Corrupted",
     "Curved",
     "DataError",
     "Delay",
+    "DontKnow",
     "Environment",
     "EpsilonGreedy",
     "Experiment",
@@ -159,6 +176,7 @@ __all__ = [
     "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
+    "Graded",
     "GraphConUCB",
     "GraphMixin",
     "Greedy",
@@ -172,6 +190,7 @@ __all__ = [
     "Hidden",
     "HiddenOnTerms",
     "Identity",
+    "ItemMean",
     "JobsFailedError",
     "JsonReviews",
     "KeyTermMixin",
@@ -238,6 +257,7 @@ __all__ = [
     "VarRS",
     "WhileUncertain",
     "Yelp",
+    "YesNo",
     "__version__",
     "load_policy",
     "off_policy",
