@@ -87,6 +87,17 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
+    from conbandit_torch.environments.answers import (
+        AnswerModel,
+        BestItem,
+        BestShare,
+        Biased,
+        Corrupted,
+        DontKnow,
+        Graded,
+        ItemMean,
+        YesNo,
+    )
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
@@ -120,6 +131,7 @@ __version__ = VERSION
 __all__ = [
     "MIND",
     "Answer",
+    "AnswerModel",
     "ArmCon",
     "ArmConversationMixin",
     "Arms",
@@ -127,8 +139,11 @@ __all__ = [
     "Bandit",
     "BarycentricSpanner",
     "BestDifference",
+    "BestItem",
+    "BestShare",
     "BestThenDifference",
     "BestTwoTerms",
+    "Biased",
     "Callback",
     "Catalogue",
     "CoFineUCB",
@@ -149,9 +164,11 @@ __all__ = [
     "ConfigError",
     "Context",
     "ConversationMixin",
+    "Corrupted",
     "Curved",
     "DataError",
     "Delay",
+    "DontKnow",
     "Environment",
     "EpsilonGreedy",
     "Experiment",
@@ -160,6 +177,7 @@ __all__ = [
     "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
+    "Graded",
     "GraphConUCB",
     "GraphMixin",
     "Greedy",
@@ -173,6 +191,7 @@ __all__ = [
     "Hidden",
     "HiddenOnTerms",
     "Identity",
+    "ItemMean",
     "JobsFailedError",
     "JsonReviews",
     "KeyTermMixin",
@@ -240,6 +259,7 @@ __all__ = [
     "VarRS",
     "WhileUncertain",
     "Yelp",
+    "YesNo",
     "__version__",
     "load_policy",
     "off_policy",
