@@ -166,7 +166,9 @@ class LinearBandit(Bandit):
         extra = self.extra(context, theta)
         if extra is not None:
             self._fitting("extra", extra, context.arms.shape)
-        position = kernels.choose(*self.representation.candidates(context), theta, extra, widths)
+        seen = self.representation
+        lengths = None if context.has_own_features else seen.lengths()
+        position = kernels.choose(*seen.candidates(context), theta, extra, widths, lengths)
         return None if len(position) and int(position.min()) < 0 else position
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:

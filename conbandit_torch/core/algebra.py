@@ -41,7 +41,19 @@ def quadratic(matrices: Tensor, vectors: Tensor) -> Tensor:
     flat.mul_(torch.where(row == column, 1, 2))
     runs = vectors.split(rows_per_block(flat.shape[1]))
     products = (run.index_select(1, row) * run.index_select(1, column) for run in runs)
-    return torch.cat([flat @ product.T for product in products], dim=1)
+    return torch.cat([large_product(flat, product) for product in products], dim=1)
+
+
+def large_product(left: Tensor, right: Tensor) -> Tensor:
+    """`left right^T`: [m, D], [n, D] -> [m, n].
+
+    Large ones in float32 are oneDNN's: on AMD's processors the product that torch comes with takes twice as
+    long (115 against 230 thousand million operations per second and core, with AVX-512).
+    """
+    large = left.numel() * len(right) >= 10**8  # below, getting ready for the sizes takes longer
+    if large and left.is_cpu and left.dtype == torch.float32 and torch.backends.mkldnn.is_available():
+        return torch.nn.functional.linear(left.to_mkldnn(), right.to_mkldnn()).to_dense()
+    return left @ right.T
 
 
 def largest_eigenvalue(matrices: Tensor) -> Tensor:

@@ -50,6 +50,16 @@ def _times(matrix, x, out):
 
 
 @part
+def _times_transposed(matrix, x, out):
+    """`out = matrix^T x`, of any matrix."""
+    for j in range(len(out)):
+        out[j] = x[0] * matrix[0, j]
+    for i in range(1, len(x)):
+        for j in range(len(out)):
+            out[j] += x[i] * matrix[i, j]
+
+
+@part
 def _root(square):
     """Of a sum of squares, which rounding can leave a hair below 0; NaN stays NaN."""
     return 0.0 if square < 0 else math.sqrt(square)
@@ -99,9 +109,38 @@ def _shrink(matrix, v):
     return min(longest, math.sqrt(square))
 
 
+@part
+def _shrink_root(root, x, direction, gain, weight):
+    """Potter's step of a root W of M^-1: `W -= c W u u^T` with `u = W^T x`; `W u` is `M^-1 x`, the direction."""
+    u, factor = np.empty_like(x), np.empty(1, x.dtype)
+    _times(root, x, u)  # the sum of W's rows, each times its x
+    factor[0] = weight / (gain + math.sqrt(gain))
+    for i in range(len(x)):
+        row, step = root[i], factor[0] * direction[i]
+        for j in range(len(x)):
+            row[j] -= step * u[j]
+
+
+@part
+def _stretch(basis):
+    """A bound on the length of `P^T v` for v of length 1: the root of the largest row sum of `P^T P`."""
+    most = 0.0
+    for i in range(basis.shape[1]):
+        total = 0.0
+        for j in range(basis.shape[1]):
+            product = 0.0
+            for k in range(basis.shape[0]):
+                product += basis[k, i] * basis[k, j]
+            total += abs(product)
+        most = max(most, total)
+    return math.sqrt(most)
+
+
 @kernel
-def rank_one(gram, inverse, moment, solution, log_det, count, top, ids, first, x, y, weight, most, undone):
-    """A rank-one step of M, M^-1, b, M^-1 b, log det M and the bound on M^-1's largest eigenvalue."""
+def rank_one(
+    gram, inverse, moment, solution, log_det, count, top, root, ids, first, x, y, weight, most, undone
+):
+    """A rank-one step of M, M^-1, b, M^-1 b, log det M, the bound on M^-1's largest eigenvalue, and M^-1's root."""
     number = 0
     for row in prange(len(x)):
         model = _model(ids, first, row)
@@ -113,6 +152,8 @@ def rank_one(gram, inverse, moment, solution, log_det, count, top, ids, first, x
             undone[row] = True
             number += 1
             continue
+        if root.shape[0] > 0:
+            _shrink_root(root[model], own, direction, gain, weight)
         factors = np.empty(4, own.dtype)
         factors[0] = weight * (y[row] - _dot(own, theta)) / gain
         factors[1] = weight * y[row]
@@ -131,22 +172,6 @@ def rank_one(gram, inverse, moment, solution, log_det, count, top, ids, first, x
 
 
 @kernel
-def shrink_roots(root, ids, first, x, weight):
-    """Potter's step of roots W of M^-1: `W -= c W u u^T` with `u = W^T x`."""
-    for row in prange(len(x)):
-        own, matrix = x[row], root[_model(ids, first, row)]
-        u = np.empty_like(own)
-        _times(matrix, own, u)  # W^T x: the sum of W's rows, each times its x
-        gain = 1 + weight * _dot(u, u)
-        factor = np.empty(1, own.dtype)
-        factor[0] = weight / (gain + math.sqrt(gain))
-        for i in range(len(own)):
-            step = factor[0] * _dot(matrix[i], u)
-            for j in range(len(own)):
-                matrix[i, j] -= step * u[j]
-
-
-@kernel
 def products(matrices, ids, first, vectors, scale, plus, out):
     """`out = plus + scale matrix vector`, of any matrix; without rows, `plus` is 0."""
     for row in prange(len(vectors)):
@@ -159,14 +184,30 @@ def products(matrices, ids, first, vectors, scale, plus, out):
 
 @kernel
 def choose(
-    table, arms, theta, extra, ids, first, outer, inner, outer_top, inner_top, factors, levels, position
+    table,
+    lengths,
+    arms,
+    theta,
+    extra,
+    ids,
+    first,
+    outer,
+    inner,
+    basis,
+    outer_top,
+    inner_top,
+    factors,
+    levels,
+    position,
 ):
     """The first position of every row's highest score; -1 where a number is not finite.
 
     Exact scores are worked out only of candidates that can still win, the highest bound first:
-    `width(x) <= slope |x|`. `factors` are [levels, B], or [levels, 1] where all rows have the same.
+    `width(x) <= slope |x|`. `factors` are [levels, B], or [levels, 1] where all rows have the same; `lengths` are
+    |x| of the table's rows, and `basis` is that of the inner level, or both are without rows.
     """
     pool, dim = arms.shape[1], table.shape[1]
+    stretch = _stretch(basis) if basis.shape[0] > 0 else 1.0
     slack = 8 * dim * np.finfo(table.dtype).eps  # of rounding, far more than there can be
     for row in prange(len(arms)):
         model = _model(ids, first, row)
@@ -175,17 +216,26 @@ def choose(
         if levels > 0:
             slope = factors[0, column] * math.sqrt(outer_top[model])
         if levels > 1:
-            slope += factors[1, column] * outer_top[model] * math.sqrt(inner_top[model])
+            slope += factors[1, column] * outer_top[model] * stretch * math.sqrt(inner_top[model])
         own = theta[row]
         values, bounds = np.empty(pool, table.dtype), np.empty(pool, table.dtype)
-        for a in range(pool):
-            x = table[arms[row, a]]
-            value = x[0] * own[0]
-            length = x[0] * x[0]
-            for j in range(1, dim):
-                value += x[j] * own[j]
-                length += x[j] * x[j]
-            values[a], bounds[a] = value, length
+        if levels == 0:
+            for a in range(pool):
+                values[a] = _dot(table[arms[row, a]], own)
+                bounds[a] = values[a] * 0
+        elif lengths.shape[0] > 0:
+            for a in range(pool):
+                values[a] = _dot(table[arms[row, a]], own)
+                bounds[a] = lengths[arms[row, a]]
+        else:
+            for a in range(pool):
+                x = table[arms[row, a]]
+                value = x[0] * own[0]
+                length = x[0] * x[0]
+                for j in range(1, dim):
+                    value += x[j] * own[j]
+                    length += x[j] * x[j]
+                values[a], bounds[a] = value, np.sqrt(length)
         if extra.shape[0] > 0:
             for a in range(pool):
                 values[a] += extra[row, a]
@@ -193,10 +243,11 @@ def choose(
         steep[0], steep[1] = slope * (1 + slack), slack
         finite = 0
         for a in range(pool):
-            bounds[a] = values[a] + steep[0] * np.sqrt(bounds[a]) + abs(values[a]) * steep[1]
+            bounds[a] = values[a] + steep[0] * bounds[a] + abs(values[a]) * steep[1]
             finite += abs(bounds[a]) < np.inf
         best, place = values[0], -1
-        solved, again = np.empty_like(own), np.empty_like(own)
+        solved, again = np.empty_like(own), np.empty(inner.shape[1], own.dtype)
+        coarse = np.empty(basis.shape[1], own.dtype)
         for _ in range(pool if finite == pool else 0):
             at = 0
             for a in range(1, pool):
@@ -209,7 +260,11 @@ def choose(
                 x = table[arms[row, at]]
                 _times(outer[model], x, solved)
                 width = factors[0, column] * _root(_dot(x, solved))
-                if levels > 1:
+                if levels > 1 and basis.shape[0] > 0:
+                    _times_transposed(basis, solved, coarse)
+                    _times(inner[model], coarse, again)
+                    width += factors[1, column] * _root(_dot(coarse, again))
+                elif levels > 1:
                     _times(inner[model], solved, again)
                     width += factors[1, column] * _root(_dot(solved, again))
                 values[at] += width
