@@ -30,7 +30,7 @@ from conbandit_torch.models.refits import refit_schedule
 from conbandit_torch.models.representation import Observed, Representation
 from conbandit_torch.models.ridge import RidgeRegression
 
-SAMPLE = slice(0, 16)  # rows that diagnostics look at: enough for a mean, and cheap beside a round
+SAMPLE = slice(0, 8)  # rows that diagnostics look at: enough for a mean, and cheap beside a round
 
 
 class LinearBandit(Bandit):

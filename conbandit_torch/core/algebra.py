@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -36,12 +37,18 @@ def quadratic(matrices: Tensor, vectors: Tensor) -> Tensor:
     if 2 * len(matrices) <= vectors.shape[1]:
         some = matrices.split(rows_per_block(vectors.numel()))
         return torch.cat([(vectors @ own).mul_(vectors).sum(-1) for own in some])
-    row, column = torch.triu_indices(vectors.shape[1], vectors.shape[1], device=vectors.device)
-    flat = matrices.flatten(1).index_select(1, row * vectors.shape[1] + column)  # [B, D (D+1) / 2]
-    flat.mul_(torch.where(row == column, 1, 2))
+    row, column, cell, times = _above_diagonal(vectors.shape[1], vectors.device)
+    flat = matrices.flatten(1).index_select(1, cell).mul_(times)  # [B, D (D+1) / 2]
     runs = vectors.split(rows_per_block(flat.shape[1]))
     products = (run.index_select(1, row) * run.index_select(1, column) for run in runs)
     return torch.cat([large_product(flat, product) for product in products], dim=1)
+
+
+@lru_cache(maxsize=8)
+def _above_diagonal(size: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows, columns and flat positions of what is on or above a diagonal, and how often it counts."""
+    row, column = torch.triu_indices(size, size, device=device)
+    return row, column, row * size + column, torch.where(row == column, 1, 2)
 
 
 def large_product(left: Tensor, right: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numba import prange
 
-from conbandit_torch.kernels.compiling import kernel, part
+from conbandit_torch.kernels.compiling import kernel, part, part_without_nan
 
 
 @part
@@ -57,6 +57,18 @@ def _times_transposed(matrix, x, out):
     for i in range(1, len(x)):
         for j in range(len(out)):
             out[j] += x[i] * matrix[i, j]
+
+
+@part_without_nan
+def _highest(values):
+    """The first position of the largest number: its value first, by vector instructions, then where it is."""
+    most = values[0]
+    for j in range(1, len(values)):
+        most = max(most, values[j])
+    at = 0
+    while values[at] != most:
+        at += 1
+    return at
 
 
 @part
@@ -249,10 +261,7 @@ def choose(
         solved, again = np.empty_like(own), np.empty(inner.shape[1], own.dtype)
         coarse = np.empty(basis.shape[1], own.dtype)
         for _ in range(pool if finite == pool else 0):
-            at = 0
-            for a in range(1, pool):
-                if bounds[a] > bounds[at]:
-                    at = a
+            at = _highest(bounds)
             if place >= 0 and bounds[at] < best:
                 break
             bounds[at] = -np.inf

@@ -143,8 +143,8 @@ class Representation(nn.Module, Remembers):
         return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
         self.changed()
+        super()._load_from_state_dict(*args, **kwargs)
 
 
 class Observed(Representation):

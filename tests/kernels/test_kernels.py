@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 from itertools import product
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from conbandit_torch import Arms, Comparison, HLinUCB, Simulation, Stream, Terms
 from conbandit_torch.core.blocks import look_up
 from conbandit_torch.kernels import Chain, Regressions, all_threads, kernels_for, name_of, reference, using
-from conbandit_torch.kernels.threads import Pace
+from conbandit_torch.kernels.threads import Pace, kernel_threads
 from conbandit_torch.models.inverses import NumericsError
 from conbandit_torch.models.ridge import RidgeRegression
 from tests.conftest import EXACT, small_world
@@ -368,6 +369,39 @@ def test_torch_keeps_one_thread_while_kernels_run_and_gets_them_back():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
+
+
+def test_runs_in_two_threads_leave_torch_its_number_of_threads():
+    """One starts while the other runs, and ends after it."""
+    inside, seen = [threading.Barrier(2) for _ in range(3)], {}
+
+    def first():
+        with using("auto", single_torch_thread=True):
+            inside[0].wait()
+            inside[1].wait()  # the second is in
+        seen["first"] = torch.get_num_threads()
+        inside[2].wait()
+
+    def second():
+        inside[0].wait()
+        with using("auto", single_torch_thread=True):
+            seen["kernels"] = kernel_threads()
+            inside[1].wait()
+            inside[2].wait()  # the first has left
+        seen["second"] = torch.get_num_threads()
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for runs in ((first, second), (lambda: seen.update(later=torch.get_num_threads()),)):
+            started = [threading.Thread(target=one) for one in runs]
+            for one in started:
+                one.start()
+            for one in started:
+                one.join()
+    finally:
+        torch.set_num_threads(threads)
+    assert seen == {"kernels": 2, "first": 2, "second": 2, "later": 2}
 
 
 FIRST_KERNEL = """
