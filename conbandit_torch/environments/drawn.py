@@ -148,11 +148,11 @@ class Drawn(Simulated):
             start, drawn = self._drawn_ahead[purpose]
             ahead = rounds.numpy() - start
             if 0 <= ahead[0] < len(drawn) and (ahead == ahead[0]).all():
-                return drawn[ahead[0]]
+                return drawn[int(ahead[0])]
         number = min(64, rows_per_block(row_size * len(users)))
         every = rounds + torch.arange(number)[:, None]  # [rounds ahead, U]
         drawn_now = draw(Stream(self.seed, purpose), users.repeat(number), every.flatten())
-        fresh = drawn_now.unflatten(0, every.shape).unbind()
+        fresh: tuple[Tensor, ...] = drawn_now.unflatten(0, every.shape).unbind()
         self._drawn_ahead[purpose] = rounds.numpy().copy(), fresh
         return fresh[0]
 

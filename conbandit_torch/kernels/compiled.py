@@ -14,7 +14,7 @@ from torch import Tensor
 
 from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.kernels import drawing_loops, hidden_loops, loops, reference
+from conbandit_torch.kernels import candidate_loops, drawing_loops, hidden_loops, loops, reference
 from conbandit_torch.kernels.calling import array, kept, models, nothing, run
 from conbandit_torch.kernels.kept import Kept
 from conbandit_torch.kernels.records import Chain, Regressions
@@ -24,6 +24,7 @@ KEPT = [
     Kept(Path(str(file.__file__)), kernel)
     for file, kernel in (
         (loops, loops.choose),
+        (candidate_loops, candidate_loops.dots),
         (drawing_loops, drawing_loops.subsets),
         (hidden_loops, hidden_loops.hidden_widths),
     )
@@ -62,9 +63,9 @@ def products(
     return torch.from_numpy(out)
 
 
-def prunes(pool: int) -> bool:
+def prunes(pool: int, levels: int) -> bool:
     """Whether `choose` is faster than all scores of so many candidates."""
-    return True
+    return levels <= 2 or reference.prunes(pool, levels)
 
 
 def choose(
@@ -107,7 +108,7 @@ def dots(table: Tensor, arms: Tensor, vectors: Tensor, who: Index) -> Tensor:
     if not arms.numel() or not table.shape[1]:
         return reference.dots(table, arms, vectors, who)
     rows, out = kept(table), np.empty(arms.shape, kept(table).dtype)
-    run(loops.dots, rows, array(arms), kept(vectors), *models(who), out)
+    run(candidate_loops.dots, rows, array(arms), kept(vectors), *models(who), out)
     return torch.from_numpy(out)
 
 
@@ -115,7 +116,7 @@ def picked(table: Tensor, arms: Tensor, positions: Tensor) -> Tensor:
     """[B, D] features of the candidates at the positions."""
     rows = kept(table)
     out = np.empty((arms.shape[0], rows.shape[1]), rows.dtype)
-    if not loops.picked(rows, array(arms), array(positions), out):
+    if not candidate_loops.picked(rows, array(arms), array(positions), out):
         return reference.picked(table, arms, positions)  # an error that says what is wrong
     return torch.from_numpy(out)
 
@@ -126,7 +127,7 @@ def pulled(
     """[B] each: the true mean of the arm shown, and its regret."""
     arrays = kept(table), array(arms), kept(theta), *models(who), array(shown)
     mean, regret = np.empty(arms.shape[0], arrays[0].dtype), np.empty(arms.shape[0], arrays[0].dtype)
-    if arms.shape[0] and run(loops.pulled, *arrays, clip, mean, regret):
+    if arms.shape[0] and run(candidate_loops.pulled, *arrays, clip, mean, regret):
         return reference.pulled(table, arms, theta, who, shown, clip=clip)  # an error, likewise
     return torch.from_numpy(mean), torch.from_numpy(regret)
 
@@ -192,7 +193,7 @@ def hidden_step(
 
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
     """Add a round's regrets [B] and rewards [n] to the first five sums."""
-    loops.tally(kept(sums), array(regret), array(reward))
+    candidate_loops.tally(kept(sums), array(regret), array(reward))
 
 
 def warm(dtype: torch.dtype) -> None:
@@ -238,7 +239,7 @@ def _factors(factors: tuple[Tensor | float, ...], dtype: torch.dtype) -> np.ndar
     """[levels, B], or [levels, 1] where all rows have the same."""
     own = [len(factor) for factor in factors if isinstance(factor, Tensor)]
     if not own:
-        return _same_factors(factors, dtype)  # type: ignore[arg-type]
+        return _same_factors(factors, dtype)
     every = [torch.as_tensor(factor, dtype=dtype).expand(max(own)) for factor in factors]
     return array(torch.stack(every))
 

@@ -105,7 +105,7 @@ def products(
     return found if plus is None else found + rows_of(plus, who)
 
 
-def prunes(pool: int) -> bool:
+def prunes(pool: int, levels: int) -> bool:
     """Whether `choose` is faster than all scores of so many candidates; with few, it is not (measured)."""
     return pool >= 200
 

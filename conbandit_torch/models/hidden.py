@@ -124,9 +124,10 @@ class Hidden(Representation):
             some, place = ids.unique(return_inverse=True)  # many users are asked about the same
             hidden = self.catalogue.average(self.hidden, some)[place]
             return torch.cat((self.catalogue.terms(ids), hidden), dim=1)
-        if self._terms is None:
-            self._keep_terms(self.catalogue.average(self.hidden))
-        return self._terms if ids is EVERY_ROW else self._terms[ids]
+        terms = self._terms
+        if terms is None:
+            terms = self._keep_terms(self.catalogue.average(self.hidden))
+        return terms if ids is EVERY_ROW else terms[ids]
 
     def changed(self) -> None:
         """Forget the key-terms' averages."""
@@ -278,9 +279,10 @@ class Hidden(Representation):
         """theta^v: [n, D + L] -> [n, L]."""
         return theta[:, self.catalogue.dim :]
 
-    def _keep_terms(self, hidden: Tensor) -> None:
-        """Keep phi~ of all key-terms, whose hidden features [K, L] these are; they follow v from now on."""
+    def _keep_terms(self, hidden: Tensor) -> Tensor:
+        """[K, D + L] phi~ of all key-terms, with these hidden features [K, L]; kept, to follow v from now on."""
         self._terms = torch.cat((self.catalogue.terms(), hidden), dim=1)
+        return self._terms
 
     def get_extra_state(self) -> Tensor:
         """[N, L] v: what `state_dict` keeps of the table, whose other columns are the catalogue's.
