@@ -11,6 +11,7 @@ from conbandit_torch.core.names import PUBLIC, public
 from conbandit_torch.core.version import VERSION
 
 if TYPE_CHECKING:
+    from conbandit_torch.bandits.aging import DiscountedLinUCB, WindowedLinUCB
     from conbandit_torch.bandits.base import Bandit
     from conbandit_torch.bandits.cofineucb import CoFineUCB
     from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
+    from conbandit_torch.conversation.aging import (
+        DiscountedConLinUCB,
+        DiscountedConUCB,
+        WindowedConLinUCB,
+        WindowedConUCB,
+    )
     from conbandit_torch.conversation.asking import Asking
     from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
@@ -90,6 +97,7 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
+    from conbandit_torch.environments.drift import AbruptChange, Drift, SmoothDrift
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
     from conbandit_torch.environments.replay.events import ReplayEvents
@@ -118,6 +126,7 @@ __version__ = VERSION
 
 __all__ = [
     "MIND",
+    "AbruptChange",
     "Answer",
     "ArmCon",
     "ArmConversationMixin",
@@ -151,6 +160,10 @@ __all__ = [
     "Curved",
     "DataError",
     "Delay",
+    "DiscountedConLinUCB",
+    "DiscountedConUCB",
+    "DiscountedLinUCB",
+    "Drift",
     "Environment",
     "EpsilonGreedy",
     "Experiment",
@@ -228,6 +241,7 @@ __all__ = [
     "Schedule",
     "Selection",
     "Simulation",
+    "SmoothDrift",
     "Stream",
     "Synthetic",
     "Table",
@@ -237,6 +251,9 @@ __all__ = [
     "VarMRC",
     "VarRS",
     "WhileUncertain",
+    "WindowedConLinUCB",
+    "WindowedConUCB",
+    "WindowedLinUCB",
     "Yelp",
     "__version__",
     "load_policy",
