@@ -94,6 +94,17 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
+    from conbandit_torch.environments.answers import (
+        AnswerModel,
+        BestItem,
+        BestShare,
+        Biased,
+        Corrupted,
+        DontKnow,
+        Graded,
+        ItemMean,
+        YesNo,
+    )
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
@@ -105,6 +116,8 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.replay.generated_events import GeneratedEvents
     from conbandit_torch.environments.replay.protocol import Replay
     from conbandit_torch.environments.synthetic import Synthetic
+    from conbandit_torch.environments.tastes import Tastes
+    from conbandit_torch.live.recommender import Recommender
     from conbandit_torch.loop import Simulation, play_round
     from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
     from conbandit_torch.models.hidden import Hidden
@@ -128,6 +141,7 @@ __all__ = [
     "MIND",
     "AbruptChange",
     "Answer",
+    "AnswerModel",
     "ArmCon",
     "ArmConversationMixin",
     "Arms",
@@ -135,8 +149,11 @@ __all__ = [
     "Bandit",
     "BarycentricSpanner",
     "BestDifference",
+    "BestItem",
+    "BestShare",
     "BestThenDifference",
     "BestTwoTerms",
+    "Biased",
     "Callback",
     "Catalogue",
     "CoFineUCB",
@@ -157,12 +174,14 @@ __all__ = [
     "ConfigError",
     "Context",
     "ConversationMixin",
+    "Corrupted",
     "Curved",
     "DataError",
     "Delay",
     "DiscountedConLinUCB",
     "DiscountedConUCB",
     "DiscountedLinUCB",
+    "DontKnow",
     "Drift",
     "Environment",
     "EpsilonGreedy",
@@ -172,6 +191,7 @@ __all__ = [
     "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
+    "Graded",
     "GraphConUCB",
     "GraphMixin",
     "Greedy",
@@ -185,6 +205,7 @@ __all__ = [
     "Hidden",
     "HiddenOnTerms",
     "Identity",
+    "ItemMean",
     "JobsFailedError",
     "JsonReviews",
     "KeyTermMixin",
@@ -228,6 +249,7 @@ __all__ = [
     "RandomTerm",
     "Ratings",
     "Reader",
+    "Recommender",
     "Recorded",
     "Refit",
     "RefitSchedule",
@@ -245,6 +267,7 @@ __all__ = [
     "Stream",
     "Synthetic",
     "Table",
+    "Tastes",
     "Terms",
     "UpperConfidenceTerm",
     "VarLCR",
@@ -255,6 +278,7 @@ __all__ = [
     "WindowedConUCB",
     "WindowedLinUCB",
     "Yelp",
+    "YesNo",
     "__version__",
     "load_policy",
     "off_policy",

@@ -86,6 +86,7 @@ def test_rewards_answers_regret_and_errors_are_those_of_the_preferences_of_the_r
                 of_items = shape((X[edges.target] * truth[number][edges.owner]).sum(1))
                 mean = torch.zeros(7).double().index_add_(0, edges.owner, edges.weight * of_items)
             torch.testing.assert_close(world.mean(context, about), mean, **ALGEBRA)
+        torch.testing.assert_close(world.item_means(context, about)[1], of_items, **ALGEBRA)
         question = Question(slice(None), Terms(torch.arange(7)))
         noise = world.term_noise(context.users, context.rounds)
         said = world.answer(context, question).value
