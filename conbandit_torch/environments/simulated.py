@@ -270,7 +270,7 @@ class Simulated(Environment):
     def item_means(self, context: Context, about: About) -> tuple[Edges, Tensor]:
         """The arms of what each row is asked about, and [E] `E[r_a]` of each."""
         edges = about.edges(self._world)
-        if isinstance(about, Arms):
+        if context.has_own_features and isinstance(about, Arms):
             return edges, self.mean(context, about)
         theta, features = self.theta_of(context), self._world.arm_features
         runs = rows_per_block(features.shape[1])
