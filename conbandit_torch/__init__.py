@@ -11,6 +11,7 @@ from conbandit_torch.core.names import PUBLIC, public
 from conbandit_torch.core.version import VERSION
 
 if TYPE_CHECKING:
+    from conbandit_torch.bandits.aging import DiscountedLinUCB, WindowedLinUCB
     from conbandit_torch.bandits.base import Bandit
     from conbandit_torch.bandits.cofineucb import CoFineUCB
     from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
+    from conbandit_torch.conversation.aging import (
+        DiscountedConLinUCB,
+        DiscountedConUCB,
+        WindowedConLinUCB,
+        WindowedConUCB,
+    )
     from conbandit_torch.conversation.asking import Asking
     from conbandit_torch.conversation.clime import CLiME, EigenvalueTest, WeakestDirection
     from conbandit_torch.conversation.clisk import CLiSK, PerturbedTerm
@@ -104,6 +111,7 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
+    from conbandit_torch.environments.drift import AbruptChange, Drift, SmoothDrift
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
     from conbandit_torch.environments.replay.events import ReplayEvents
@@ -111,6 +119,8 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.replay.generated_events import GeneratedEvents
     from conbandit_torch.environments.replay.protocol import Replay
     from conbandit_torch.environments.synthetic import Synthetic
+    from conbandit_torch.environments.tastes import Tastes
+    from conbandit_torch.live.recommender import Recommender
     from conbandit_torch.loop import Simulation, play_round
     from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
     from conbandit_torch.models.hidden import Hidden
@@ -132,6 +142,7 @@ __version__ = VERSION
 
 __all__ = [
     "MIND",
+    "AbruptChange",
     "Answer",
     "AnswerModel",
     "ArmCon",
@@ -172,7 +183,11 @@ __all__ = [
     "Curved",
     "DataError",
     "Delay",
+    "DiscountedConLinUCB",
+    "DiscountedConUCB",
+    "DiscountedLinUCB",
     "DontKnow",
+    "Drift",
     "EigenvalueTest",
     "Environment",
     "EpsilonGreedy",
@@ -241,6 +256,7 @@ __all__ = [
     "RandomTerm",
     "Ratings",
     "Reader",
+    "Recommender",
     "Recorded",
     "Refit",
     "RefitSchedule",
@@ -255,9 +271,11 @@ __all__ = [
     "Selection",
     "ShiftedTerms",
     "Simulation",
+    "SmoothDrift",
     "Stream",
     "Synthetic",
     "Table",
+    "Tastes",
     "Terms",
     "UpperConfidenceTerm",
     "VarLCR",
@@ -265,6 +283,9 @@ __all__ = [
     "VarRS",
     "WeakestDirection",
     "WhileUncertain",
+    "WindowedConLinUCB",
+    "WindowedConUCB",
+    "WindowedLinUCB",
     "WorthAsking",
     "Yelp",
     "YesNo",
