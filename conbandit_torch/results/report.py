@@ -107,9 +107,9 @@ def compare(
     means = {name: objective.sign * float(final.mean()) for name, final in finals.items()}
     ranked = sorted(results, key=lambda name: (np.isnan(means[name]), means[name]))  # no number: last
     clicks = UserIntervals(results, seeds)
-    p_values = _holm(
+    p_values = holm(
         {
-            pair: clicks.p(*pair, _paired_p(finals, *pair)) if seeds else np.nan
+            pair: clicks.p(*pair, paired_p(finals, *pair)) if seeds else np.nan
             for pair in combinations(ranked, 2)
         }
     )
@@ -183,7 +183,7 @@ def _common_seeds(results: Mapping[str, PolicyResults]) -> list[int]:
     return [seed for seed in every[0].seeds if all(seed in own.seeds for own in every)]
 
 
-def _paired_p(finals: dict[str, np.ndarray], one: str, other: str) -> float:
+def paired_p(finals: dict[str, np.ndarray], one: str, other: str) -> float:
     """Two-sided paired t test; NaN with fewer than two seeds, or where the differences have no spread."""
     from scipy.special import stdtr  # scipy.stats takes half a second to import
 
@@ -196,7 +196,7 @@ def _paired_p(finals: dict[str, np.ndarray], one: str, other: str) -> float:
     return float(2 * stdtr(count - 1, -abs(t)))
 
 
-def _holm(p_values: dict[Pair, float]) -> dict[Pair, float]:
+def holm(p_values: dict[Pair, float]) -> dict[Pair, float]:
     """Holm's correction: all pairs are tested, and one error in all of them is to be unlikely."""
     tested = sorted((p, pair) for pair, p in p_values.items() if not np.isnan(p))
     corrected, largest = dict(p_values), 0.0
@@ -254,7 +254,7 @@ def _notes(
         for one, other in combinations(finals, 2)
         if len(seeds) > 1
         and not np.isnan(finals[one] - finals[other]).any()
-        and np.isnan(_paired_p(finals, one, other))
+        and np.isnan(paired_p(finals, one, other))
     ]
     if same:
         notes.append(f"No test, because all seeds have the same difference: {'; '.join(same)}.")
