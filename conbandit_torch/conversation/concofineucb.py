@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from conbandit_torch.bandits.cofineucb import CoFineUCB
@@ -38,6 +40,8 @@ class ConCoFineUCB(ConversationMixin, CoFineUCB):
         select: what to ask.
         seed: seed of the policy's own random draws.
     """
+
+    not_arguments: ClassVar[dict[str, str]] = ConversationMixin.not_arguments | CoFineUCB.not_arguments
 
     def __init__(
         self,
