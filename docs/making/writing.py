@@ -21,13 +21,13 @@ class Made:
     Attributes:
         path: its file below docs/.
         title: its name in the navigation.
-        content: Markdown.
+        content: Markdown, or the bytes of a picture.
         group: the section of the navigation that it stands in; empty: none.
     """
 
     path: str
     title: str
-    content: str
+    content: str | bytes
     group: str = ""
 
 
