@@ -202,15 +202,9 @@ class Tables:
 
     def select_snapshot(self) -> Any:
         """All parts of the last snapshot."""
-        from sqlalchemy import func, select
+        from sqlalchemy import select
 
-        last = select(func.max(self.snapshots.c.event)).scalar_subquery()
-        query = select(self.snapshots.c.event, self.snapshots.c.data)
-        return query.where(self.snapshots.c.event == last).order_by(self.snapshots.c.part)
-
-    def delete_snapshots_before(self, event: int) -> Any:
-        """Earlier snapshots."""
-        return self.snapshots.delete().where(self.snapshots.c.event < event)
+        return select(self.snapshots.c.event, self.snapshots.c.data).order_by(self.snapshots.c.part)
 
     def forgetting(self, user: int) -> list[Any]:
         """Delete what there is of a person; their number stays, so that nobody else gets it."""
