@@ -19,6 +19,7 @@ from conbandit_torch.core.context import Context
 from conbandit_torch.live.additions import packed, unpacked
 from conbandit_torch.live.beliefs import NONE, Beliefs, about_of, what_of
 from conbandit_torch.live.explaining import beliefs_of, effects, estimate_and_width
+from conbandit_torch.live.history import Happened, happened
 from conbandit_torch.live.identity import identity_of
 from conbandit_torch.live.ledger import Ledger
 from conbandit_torch.live.names import Names
@@ -311,6 +312,15 @@ class Recommender:
             found = beliefs_of(self.policy, self._looking(user, 0), self._terms.all)
             middle = sum(belief.estimate for belief in found) / max(1, len(found))
             return Profile(user, tuple(found), middle)
+
+    def history(self, user: str) -> list[Happened]:
+        """All that happened to a person, in order; nothing is written."""
+        with self._ledger.changing():
+            if not self._ledger.knows(user):
+                return []
+            batches = self._ledger.store.batches(users=self._ledger.admit([user]))
+            names = self._items.all, self._terms.all
+            return [happened(event, origin, *names) for batch in batches for event, origin in batch]
 
     # What changes besides
 
