@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,7 +16,9 @@ from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.questions import About, Answer, Arms, Comparison, Question, Terms
 from conbandit_torch.core.rows import Rows, all_rows
+from conbandit_torch.live.additions import unpacked
 from conbandit_torch.live.records import Event
+from conbandit_torch.live.vocabulary import Vocabulary
 
 NONE = -1  # no question is open
 
@@ -39,11 +41,12 @@ class Beliefs:
     Args:
         policy: as it is before the first event. Its rows of users that have learned stay theirs: people come
             after them.
-        on_reset: called when all is as before the first event.
+        items: names of the arms.
+        terms: names of the key-terms.
     """
 
-    def __init__(self, policy: Bandit, on_reset: Callable[[], None]) -> None:
-        self._on_reset = on_reset
+    def __init__(self, policy: Bandit, items: Sequence[str], terms: Sequence[str]) -> None:
+        self._names = items, terms
         self.taken = policy.num_users if has_learned(policy) else 0
         self._pristine = policy
         self.reset()
@@ -53,8 +56,8 @@ class Beliefs:
         self.policy = copy.deepcopy(self._pristine)
         self.book = Book(self.policy.num_users)
         self.rows: dict[int, int] = {}  # of per-user state, by the user's number in the store
+        self.vocabulary = Vocabulary(*self._names)
         self._make_room()
-        self._on_reset()
 
     @property
     def catalogue(self) -> Catalogue:
@@ -63,10 +66,9 @@ class Beliefs:
 
     def admit(self, number: int) -> None:
         """Make room for a person who was not here before."""
-        if number in self.rows:
-            return
-        self.rows[number] = self.taken + len(self.rows)
-        self._make_room()
+        if number not in self.rows:
+            self.rows[number] = self.taken + len(self.rows)
+            self._make_room()
 
     def _make_room(self) -> None:
         """The row after the last person's is always there: it tells what is believed of somebody new."""
@@ -75,11 +77,15 @@ class Beliefs:
             self.policy.grow(needed)
             self.book.grow_rows(needed)
 
+    def row_of(self, event: Event) -> int:
+        """The row of an event's user."""
+        return self.rows[event.user]  # type: ignore[index]
+
     def context(self, events: Sequence[Event]) -> Context:
         """The context that questions were asked in, or decisions made; all have as many candidates."""
         users = torch.tensor([event.user for event in events])
         rounds = torch.tensor([event.round for event in events])
-        rows = torch.tensor([self.rows[event.user] for event in events])  # type: ignore[index]
+        rows = torch.tensor([self.row_of(event) for event in events])
         arms = torch.stack([self._candidates(event) for event in events])
         return Context.trusted(users + self.taken, arms, rounds, self.catalogue, rows)
 
@@ -119,11 +125,20 @@ class Beliefs:
             position = (context.arms == shown).int().argmax(1)
             rewards = torch.tensor([event.value for event in batch], dtype=torch.float64)
             self.policy.update(context, position, rewards.to(self.catalogue.arm_features))
-        else:
+        elif kind == "items":
+            self.add(batch[0].body or b"")
+        elif kind != "forgotten":
             raise ValueError(f"there is no kind of event {kind!r}")
 
+    def add(self, body: bytes) -> None:
+        """Go on with more items, as an event's body says."""
+        new = unpacked(body)
+        self.policy.extend(new.extended(self.catalogue))
+        self.vocabulary.items.add(new.items)
+        self.vocabulary.terms.add(new.terms)
+
     def _rows(self, events: Sequence[Event]) -> Tensor:
-        return torch.tensor([self.rows[event.user] for event in events], dtype=torch.int64)  # type: ignore[index]
+        return torch.tensor([self.row_of(event) for event in events], dtype=torch.int64)
 
     def forget(self, number: int) -> None:
         """Let a person be as new; of policies whose users share nothing."""

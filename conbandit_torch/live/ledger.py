@@ -11,6 +11,7 @@ from typing import Any
 
 from conbandit_torch.core.errors import DataError
 from conbandit_torch.live.beliefs import Beliefs
+from conbandit_torch.live.input import expect_lengths
 from conbandit_torch.live.records import Event
 from conbandit_torch.live.store import Store
 
@@ -28,7 +29,6 @@ class Ledger:
         beliefs: before the first event.
         open_store: opens the store.
         about: what the store is about, to be refused if it was made for something else.
-        add: adds items to the beliefs, as an event's body says.
         snapshot_every: events between snapshots.
     """
 
@@ -37,10 +37,9 @@ class Ledger:
         beliefs: Beliefs,
         open_store: Callable[[], Store],
         about: dict[str, Any],
-        add: Callable[[bytes], None],
         snapshot_every: int,
     ) -> None:
-        self.beliefs, self._open_store, self._about, self._add = beliefs, open_store, about, add
+        self.beliefs, self._open_store, self._about = beliefs, open_store, about
         self.snapshot_every = snapshot_every
         self._lock = threading.RLock()
         self._stale = self._closed = False
@@ -61,69 +60,67 @@ class Ledger:
             raise
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
+    def changing(self) -> Iterator[Beliefs]:
+        """One caller at a time may change the beliefs; what they recorded is on the disk at the end.
+
+        They wait for the disk outside of the lock, so that others go on, and one commit does for all.
+        """
+        with self.looking() as beliefs:
+            store = self.store
+            yield beliefs
+            ticket = store.appended
+        store.wait(ticket)
+
+    @contextmanager
+    def looking(self) -> Iterator[Beliefs]:
         """One caller at a time. After an error half-way the beliefs are built anew, at the next call."""
         with self._lock:
             if self._closed:
                 raise ValueError("this Recommender is closed")
             if self.store.failed:
-                self.store.close()
+                self.store.reopened()
                 self._open()
             elif self._stale:
                 self._rebuild()
-            yield
-
-    def wait(self, ticket: int) -> None:
-        """Return when what was recorded is on the disk."""
-        self.store.wait(ticket)
+            yield self.beliefs
 
     def admit(self, names: Sequence[str]) -> list[int]:
         """The people's numbers in the store; those who are new are let in."""
         unknown = [name for name in names if name not in self.numbers]
         if unknown:
-            numbers = self.store.claim(unknown)
-            for name, number in zip(unknown, numbers, strict=True):
-                self.numbers[name], self.names[number] = number, name
+            numbers = dict(zip(self.store.claim(unknown), unknown, strict=True))
+            for number in sorted(numbers):  # rows are in order of numbers, as when a store is opened
+                self.names[number], self.numbers[numbers[number]] = numbers[number], number
                 self.beliefs.admit(number)
             if self.store.shared:  # they may have been another process's
-                self._replay(-1, numbers)
+                self._replay(-1, list(numbers))
         return [self.numbers[name] for name in names]
 
-    def next_id(self) -> int:
-        """The id of the next event."""
-        return self.store.next_id()
-
-    def record(self, batch: Sequence[Event], origins: Sequence[Event] = ()) -> int:
-        """Let events happen: one call of the policy; gives what to `wait` for.
+    def record(self, events: Sequence[Event], origins: Sequence[Event] = ()) -> list[Event]:
+        """Let events happen, as one call of the policy; gives them with their ids.
 
         Args:
-            batch: the events.
+            events: of one kind, without ids.
             origins: the questions that they answer, or the decisions that they reward.
         """
+        ids = [self.store.next_id() for _ in events]
+        batch = [event._replace(id=one, batch=ids[0]) for one, event in zip(ids, events, strict=True)]
         self._stale = True
         self.beliefs.apply(batch, origins)
-        ticket = self.store.append(batch)
+        self.store.append(batch)
         self._stale = False
         for event in batch:
             if event.about is not None:
                 self._recent.pop(event.about, None)
-            elif event.kind in ("asked", "shown"):
+            elif event.user is not None:
                 self._recent[event.id] = event
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
-        self._last = batch[-1].id
+        self._last = ids[-1]
         self._since += len(batch)
-        if self._since >= self.snapshot_every and not self.store.shared:
+        if self._since >= self.snapshot_every:
             self._snapshot_if_quiet()
-        return ticket
-
-    def record_addition(self, event: Event) -> int:
-        """Let items be added, as an event says; gives what to `wait` for."""
-        self._stale = True
-        self._add(event.body or b"")
-        ticket = self.store.append([event])
-        self._stale, self._last = False, event.id
-        return ticket
+        return batch
 
     def knows(self, name: str) -> bool:
         """Whether a person was here before."""
@@ -136,6 +133,40 @@ class Ledger:
             return found, set()
         return self.store.origins(ids)
 
+    def expect_open(self, ids: list[int], kind: str, users: Sequence[str] | None) -> list[Event]:
+        """The questions or decisions, if each is open and its user's.
+
+        Args:
+            ids: theirs.
+            kind: what is to come of them, "answer" or "reward".
+            users: whose they must be; None: anybody's.
+        """
+        noun, origin = ("question", "asked") if kind == "answer" else ("decision", "shown")
+        if users is not None:
+            expect_lengths(**{"users": users, f"{noun}s": ids})
+        if len(set(ids)) != len(ids):
+            again = next(one for one in ids if ids.count(one) > 1)
+            raise ValueError(f"{noun} {again} is given twice: it can have one {kind}")
+        found, settled = self.origins(ids)
+        for place, one in enumerate(ids):
+            event = found.get(one)
+            if event is None or event.user is None or event.kind != origin:
+                raise ValueError(f"{noun} {one} was never {'asked' if noun == 'question' else 'made'}")
+            if self.name_of(event.user) != (users[place] if users is not None else self.names[event.user]):
+                raise ValueError(f"{noun} {one} is not one of user {users[place]!r}")  # type: ignore[index]
+            if one in settled:
+                raise ValueError(f"{noun} {one} has had its {kind} already")
+        return [found[one] for one in ids]
+
+    def history(self, name: str) -> Iterator[tuple[Event, Event]]:
+        """A person's answers and rewards, each with what it answers or rewards."""
+        if self.knows(name):
+            self.store.flush()
+            for batch in self.store.batches(users=self.admit([name])):
+                for event, origin in batch:
+                    if origin is not None and event.value is not None:
+                        yield event, origin
+
     def name_of(self, number: int) -> str:
         """A person's name; in a shared store they may have been another process's until now."""
         if number not in self.names:
@@ -147,7 +178,9 @@ class Ledger:
         """Delete all that there is of a person, and build the state from what remains."""
         (number,) = self.admit([name])
         self._stale = True
-        self.store.forget(name)
+        event = Event(self.store.next_id(), 0, "forgotten", number, time.time())
+        self.store.forget(name, event._replace(batch=event.id))
+        self._last, self._since = event.id, self._since + 1
         del self.numbers[name], self.names[number]
         if self.beliefs.policy.users_are_independent:
             self.beliefs.forget(number)
@@ -175,10 +208,11 @@ class Ledger:
         self._last, self._since = -1, 0
         self.numbers, self.names = {}, {}
         if not self.store.shared:
-            self.numbers = self.store.users()
-            self.names = {number: name for name, number in self.numbers.items()}
+            people = self.store.names()
+            self.names = {number: name for number, name in people if name is not None}
+            self.numbers = {name: number for number, name in self.names.items()}
             self._load_snapshot()
-            for number in self.store.numbers():
+            for number, _ in people:
                 self.beliefs.admit(number)
             self._replay(self._last, None)
         elif self.store.additions():
@@ -193,17 +227,14 @@ class Ledger:
         if len(state["book.rounds"]) < self.beliefs.policy.num_users:
             return  # of a policy that was built for fewer users: replay everything
         for body in self.store.additions(event):
-            self._add(body)
+            self.beliefs.add(body)
         self.beliefs.load(state)
         self._last = event
 
     def _replay(self, after: int, users: Sequence[int] | None) -> None:
         for batch in self.store.batches(after, users):
             events = [event for event, _ in batch]
-            if events[0].kind == "items":
-                self._add(events[0].body or b"")
-            else:
-                self.beliefs.apply(events, [origin for _, origin in batch if origin is not None])
+            self.beliefs.apply(events, [origin for _, origin in batch if origin is not None])
             self._last = events[-1].id
             self._since += len(events)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 Kind = Literal["term", "item", "comparison"]
@@ -84,6 +84,10 @@ class Explanation:
     reasons: tuple[Reason, ...]
     rest: float | None
 
+    def only(self, most: int) -> Explanation:
+        """The same with at most so many reasons."""
+        return replace(self, reasons=self.reasons[:most])
+
 
 @dataclass(frozen=True)
 class Belief:
@@ -92,7 +96,7 @@ class Belief:
     Attributes:
         term: its name.
         estimate: how much it is liked, on the scale of rewards.
-        width: how uncertain that is: `|x~|_{G^-1}`, with the matrix G of the level that answers enter.
+        width: how uncertain that is: the width of `x~` in all levels, with factors of 1 (Eq. 7).
         sure: the share of a new user's width that is gone, from 0 to 1.
     """
 
@@ -125,13 +129,44 @@ class Profile:
         return [belief for belief in self.beliefs[::-1][:most] if belief.estimate < self.middle]
 
 
+@dataclass(frozen=True)
+class Happened:
+    """An event as people read it.
+
+    Attributes:
+        id: of the event.
+        time: seconds since 1970.
+        user: to whom it happened.
+        kind: "asked", "answer", "shown" or "reward".
+        about: id of the question that is answered, or of the decision that is rewarded.
+        question: of what kind the question is; None: it is about no question.
+        names: the item shown or rewarded, or what the question is about.
+        value: the answer or the reward; None of an answer: the person does not know.
+        round: how often something had been recommended to the user before.
+        place: of an item in its slate.
+        candidates: names of what could be shown, where something was.
+    """
+
+    id: int
+    time: float
+    user: str
+    kind: str
+    about: int | None
+    question: Kind | None
+    names: tuple[str, ...]
+    value: float | None
+    round: int
+    place: int | None
+    candidates: tuple[str, ...] | None
+
+
 class Event(NamedTuple):
     """One row of the store: something that happened.
 
     Attributes:
         id: larger than those of all earlier events of the user.
         batch: id of the first event of the batch; a batch was one call of the policy.
-        kind: "asked", "answer", "shown", "reward" or "items" (which were added).
+        kind: "asked", "answer", "shown", "reward", "items" (which were added), or "forgotten".
         user: the person's number in the store.
         about: id of the question that is answered, or of the decision that is rewarded.
         round: how often something had been recommended to the user before.

@@ -39,11 +39,12 @@ class Store:
 
     def __init__(self, where: str | Path | None, name: str, alone: bool) -> None:
         self._engine, path = open_engine(where)
+        self.in_memory = path is None and self._engine.dialect.name == "sqlite"
         self._busy = threading.RLock()  # around the connection
         self._queue = threading.Lock()  # around what waits to be written
         self._pending: list[Event] = []
         self._new_users: list[dict[str, Any]] = []
-        self._appended = self._committed = 0  # events
+        self.appended = self._committed = 0  # events and people
         self._failed: BaseException | None = None
         self.tables = Tables(name)
         self._connection = self._engine.connect()
@@ -72,19 +73,21 @@ class Store:
         """The numbers of people who may be new; from now on they are this process's."""
         with self._busy:
             self._check()
-            return self.owner.claim(names, self._new_users)
+            numbers = self.owner.claim(names, self._new_users)
+            with self._queue:
+                self.appended += len(names)
+            return numbers
 
     def next_id(self) -> int:
         """The id of the next event."""
         return self.owner.next_id()
 
-    def append(self, events: Sequence[Event]) -> int:
-        """Have events written with the next commit; gives what to `wait` for."""
+    def append(self, events: Sequence[Event]) -> None:
+        """Have events written with the next commit; `appended` is what to `wait` for."""
         self._check()
         with self._queue:
             self._pending += events
-            self._appended += len(events)
-            return self._appended
+            self.appended += len(events)
 
     def wait(self, ticket: int) -> None:
         """Return when all that was appended up to the ticket is on the disk."""
@@ -100,9 +103,10 @@ class Store:
             self._check()
             with self._queue:  # taken whole: others append to the next list meanwhile
                 events, self._pending = self._pending, []
-                goal = self._appended
+                goal = self.appended
             users, self._new_users = self._new_users, []
             if not events and not users:
+                self._committed = goal
                 return
             try:
                 if users:
@@ -114,14 +118,15 @@ class Store:
                 raise self._fail(error) from error
             self._committed = goal
 
-    def forget(self, name: str) -> None:
-        """Delete a person's events and name, and all snapshots; their number is nobody's then."""
+    def forget(self, name: str, event: Event) -> None:
+        """Delete a person's events and name, and all snapshots; an event without a name tells of it."""
         with self._busy:
             (user,) = self.claim([name])
             self.flush()
             try:
                 for statement in self.tables.forgetting(user):
                     self._connection.execute(statement)
+                self._connection.execute(self.tables.insert_events, event._asdict())
                 self._connection.commit()
             except BaseException as error:
                 raise self._fail(error) from error
@@ -147,13 +152,9 @@ class Store:
                     f"{value} now; open it with what it was made with, or make a new store"
                 )
 
-    def users(self) -> dict[str, int]:
-        """The numbers of all people by their names; without those who were forgotten."""
-        return {name: number for number, name in self._read(self.tables.select_users()) if name is not None}
-
-    def numbers(self) -> list[int]:
-        """The numbers of all people ever seen, in order."""
-        return [number for number, _ in self._read(self.tables.select_users())]
+    def names(self) -> list[tuple[int, str | None]]:
+        """The numbers and names of all people ever seen, in order; who was forgotten has no name."""
+        return [(number, name) for number, name in self._read(self.tables.select_users())]
 
     def knows(self, name: str) -> bool:
         """Whether there is a person of this name."""
@@ -200,16 +201,16 @@ class Store:
     # Snapshots
 
     def write_snapshot(self, event: int, state: dict[str, Tensor]) -> None:
-        """Keep the state after an event, in place of earlier snapshots."""
+        """Keep the state after an event, in place of the last snapshot."""
         from conbandit_torch.live.snapshots import parts_of
 
         with self._busy:
             self.flush()
             try:
+                self._connection.execute(self.tables.snapshots.delete())
                 for part, data in enumerate(parts_of(state, _PART)):
                     row = {"event": event, "part": part, "data": data}
                     self._connection.execute(self.tables.snapshots.insert(), row)
-                self._connection.execute(self.tables.delete_snapshots_before(event))
                 self._connection.commit()
             except BaseException as error:
                 raise self._fail(error) from error
@@ -221,6 +222,16 @@ class Store:
         with self._busy:
             rows = self._read(self.tables.select_snapshot())
         return (rows[0][0], joined(row[1] for row in rows)) if rows else None
+
+    def reopened(self) -> None:
+        """Make way for another of the same database, which knows all that was acknowledged.
+
+        Raises:
+            StoreError: it was in memory, and is gone.
+        """
+        if self.in_memory:
+            self._check()
+        self.close()
 
     def close(self) -> None:
         """Commit what is left, and let others have the store."""

@@ -22,7 +22,7 @@ def open_engine(where: str | Path | None) -> tuple[Engine, Path | None]:
     try:
         import sqlalchemy
     except ImportError:
-        raise ConfigError("a Recommender needs SQLAlchemy: pip install 'conbandit-torch[live]'") from None
+        raise ConfigError("a Recommender needs SQLAlchemy: pip install sqlalchemy") from None
     if where is None:
         url = sqlalchemy.URL.create("sqlite")
     elif isinstance(where, str) and "://" in where:
@@ -202,15 +202,9 @@ class Tables:
 
     def select_snapshot(self) -> Any:
         """All parts of the last snapshot."""
-        from sqlalchemy import func, select
+        from sqlalchemy import select
 
-        last = select(func.max(self.snapshots.c.event)).scalar_subquery()
-        query = select(self.snapshots.c.event, self.snapshots.c.data)
-        return query.where(self.snapshots.c.event == last).order_by(self.snapshots.c.part)
-
-    def delete_snapshots_before(self, event: int) -> Any:
-        """Earlier snapshots."""
-        return self.snapshots.delete().where(self.snapshots.c.event < event)
+        return select(self.snapshots.c.event, self.snapshots.c.data).order_by(self.snapshots.c.part)
 
     def forgetting(self, user: int) -> list[Any]:
         """Delete what there is of a person; their number stays, so that nobody else gets it."""

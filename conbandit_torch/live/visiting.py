@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.live.history import Happened
 from conbandit_torch.live.recommender import Recommender
-from conbandit_torch.live.records import Asked
+from conbandit_torch.live.records import Asked, Happened
 from conbandit_torch.live.visitors import Visitor, counter_of
 
 _AT_HAND = 10_000  # people whose state is kept in memory; that of others is read again
@@ -84,7 +83,7 @@ class Visit:
                 self.slate, self.rounds = {}, happened.round + 1
             self.slate[happened.id] = happened.names[0]
             self.seen.add(happened.names[0])
-        elif happened.kind == "reward" and happened.value is not None:
+        elif happened.kind == "reward" and happened.value is not None and happened.about is not None:
             self.rewards[happened.about] = happened.value
         elif happened.kind == "answer":
             self.answered += 1
