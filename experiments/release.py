@@ -3,9 +3,10 @@
     python -m experiments.release --out DIR
     python -m experiments.release --out DIR --borrow
 
-All places must name the same version. The sdist and the wheel are built into DIR; the wheel is made from the
-sdist, so what the sdist lacks is noticed. An empty environment then installs the wheel, as a user would, and runs
-the quickstart. With `--borrow` that environment takes the dependencies from this one, so that little is downloaded.
+All places must name the same version. The sdist and the wheel are built into DIR. The wheel is made from the
+sdist, so what the sdist lacks is noticed. An empty environment then installs the wheel, as a user would, and
+runs the quickstart. With `--borrow` that environment takes the dependencies from this one, so that little is
+downloaded.
 """
 
 from __future__ import annotations
@@ -71,12 +72,9 @@ def build(out: Path) -> tuple[Path, Path]:
     for old in [*out.glob("*.tar.gz"), *out.glob("*.whl")]:
         old.unlink()
     _run(sys.executable, "-m", "pip", "install", "-q", "--target", str(out / "tools"), "build")
-    called = [
-        sys.executable,
-        "-c",
-        f"import sys; sys.path.insert(0, {str(out / 'tools')!r}); import build.__main__ as b; b.main(sys.argv[1:])",
-    ]
-    _run(*called, "--outdir", str(out), str(REPOSITORY))
+    start = f"import sys; sys.path.insert(0, {str(out / 'tools')!r})"
+    call = "from build.__main__ import main; main(sys.argv[1:])"
+    _run(sys.executable, "-c", f"{start}; {call}", "--outdir", str(out), str(REPOSITORY))
     shutil.rmtree(out / "tools")
     (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
     return sdist, wheel

@@ -5,11 +5,11 @@
 
 Two checks, each in an environment of its own:
 
-- `lowest`: this Python, the light dependencies at the lowest versions that pyproject.toml allows; torch and what
-  depends on its version are taken from this environment, since other builds are gigabytes. A small experiment is
-  run, reported and drawn, and its final states must be those of this environment, bit for bit.
-- `--python P`: another Python, with the light dependencies at their newest. Without torch, so what needs none is
-  tried: every module compiles, the program answers, and results are read and reported.
+- `lowest`: this Python, with the light dependencies at the lowest versions that pyproject.toml allows. torch,
+  and what depends on its version, is taken from this environment, since other builds are gigabytes. A small
+  experiment is run, reported and drawn. Its final states must be those of this environment, bit for bit.
+- `--python P`: another Python, with the light dependencies at their newest, and without torch. So what needs
+  none is tried: every module compiles, the program answers, and results are read and reported.
 """
 
 from __future__ import annotations
