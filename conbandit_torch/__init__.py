@@ -11,6 +11,7 @@ from conbandit_torch.core.names import PUBLIC, public
 from conbandit_torch.core.version import VERSION
 
 if TYPE_CHECKING:
+    from conbandit_torch.bandits.aging import DiscountedLinUCB, WindowedLinUCB
     from conbandit_torch.bandits.base import Bandit
     from conbandit_torch.bandits.cofineucb import CoFineUCB
     from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
+    from conbandit_torch.conversation.aging import (
+        DiscountedConLinUCB,
+        DiscountedConUCB,
+        WindowedConLinUCB,
+        WindowedConUCB,
+    )
     from conbandit_torch.conversation.asking import Asking
+    from conbandit_torch.conversation.clime import CLiME, EigenvalueTest, WeakestDirection
+    from conbandit_torch.conversation.clisk import CLiSK, PerturbedTerm
     from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
@@ -67,11 +76,12 @@ if TYPE_CHECKING:
         UpperConfidenceTerm,
     )
     from conbandit_torch.conversation.two_levels import ConversationMixin
+    from conbandit_torch.conversation.worth import WorthAsking
     from conbandit_torch.core.catalogue import Catalogue
     from conbandit_torch.core.context import Context
     from conbandit_torch.core.decisions import OpenDecisions
     from conbandit_torch.core.errors import ConfigError, DataError
-    from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
+    from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, ShiftedTerms, Terms
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
@@ -87,9 +97,21 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
+    from conbandit_torch.environments.answers import (
+        AnswerModel,
+        BestItem,
+        BestShare,
+        Biased,
+        Corrupted,
+        DontKnow,
+        Graded,
+        ItemMean,
+        YesNo,
+    )
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
+    from conbandit_torch.environments.drift import AbruptChange, Drift, SmoothDrift
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
     from conbandit_torch.environments.replay.events import ReplayEvents
@@ -97,6 +119,8 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.replay.generated_events import GeneratedEvents
     from conbandit_torch.environments.replay.protocol import Replay
     from conbandit_torch.environments.synthetic import Synthetic
+    from conbandit_torch.environments.tastes import Tastes
+    from conbandit_torch.live.recommender import Recommender
     from conbandit_torch.loop import Simulation, play_round
     from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
     from conbandit_torch.models.hidden import Hidden
@@ -118,7 +142,9 @@ __version__ = VERSION
 
 __all__ = [
     "MIND",
+    "AbruptChange",
     "Answer",
+    "AnswerModel",
     "ArmCon",
     "ArmConversationMixin",
     "Arms",
@@ -126,8 +152,13 @@ __all__ = [
     "Bandit",
     "BarycentricSpanner",
     "BestDifference",
+    "BestItem",
+    "BestShare",
     "BestThenDifference",
     "BestTwoTerms",
+    "Biased",
+    "CLiME",
+    "CLiSK",
     "Callback",
     "Catalogue",
     "CoFineUCB",
@@ -148,9 +179,16 @@ __all__ = [
     "ConfigError",
     "Context",
     "ConversationMixin",
+    "Corrupted",
     "Curved",
     "DataError",
     "Delay",
+    "DiscountedConLinUCB",
+    "DiscountedConUCB",
+    "DiscountedLinUCB",
+    "DontKnow",
+    "Drift",
+    "EigenvalueTest",
     "Environment",
     "EpsilonGreedy",
     "Experiment",
@@ -159,6 +197,7 @@ __all__ = [
     "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
+    "Graded",
     "GraphConUCB",
     "GraphMixin",
     "Greedy",
@@ -172,6 +211,7 @@ __all__ = [
     "Hidden",
     "HiddenOnTerms",
     "Identity",
+    "ItemMean",
     "JobsFailedError",
     "JsonReviews",
     "KeyTermMixin",
@@ -209,12 +249,14 @@ __all__ = [
     "OptimalTerm",
     "Outcome",
     "PairSelection",
+    "PerturbedTerm",
     "Prepared",
     "Question",
     "Random",
     "RandomTerm",
     "Ratings",
     "Reader",
+    "Recommender",
     "Recorded",
     "Refit",
     "RefitSchedule",
@@ -227,17 +269,26 @@ __all__ = [
     "Round",
     "Schedule",
     "Selection",
+    "ShiftedTerms",
     "Simulation",
+    "SmoothDrift",
     "Stream",
     "Synthetic",
     "Table",
+    "Tastes",
     "Terms",
     "UpperConfidenceTerm",
     "VarLCR",
     "VarMRC",
     "VarRS",
+    "WeakestDirection",
     "WhileUncertain",
+    "WindowedConLinUCB",
+    "WindowedConUCB",
+    "WindowedLinUCB",
+    "WorthAsking",
     "Yelp",
+    "YesNo",
     "__version__",
     "load_policy",
     "off_policy",

@@ -44,6 +44,7 @@ STOREYS = [
     ["configuration"],
     ["results"],
     ["running"],
+    ["live"],
     ["tuning"],
     ["testing", "commands", "__main__", ""],
 ]

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _NAMES_OF = {
+    "conbandit_torch.bandits.aging": ("DiscountedLinUCB", "WindowedLinUCB"),
     "conbandit_torch.bandits.base": ("Bandit",),
     "conbandit_torch.bandits.cofineucb": ("CoFineUCB",),
     "conbandit_torch.bandits.greedy": (
@@ -23,8 +24,17 @@ _NAMES_OF = {
     "conbandit_torch.bandits.thompson": ("LinThompson",),
     "conbandit_torch.bandits.uniform": ("Random",),
     "conbandit_torch.callbacks.base": ("Callback",),
+    "conbandit_torch.conversation.aging": (
+        "DiscountedConLinUCB",
+        "DiscountedConUCB",
+        "WindowedConLinUCB",
+        "WindowedConUCB",
+    ),
     "conbandit_torch.conversation.mixins": ("ArmConversationMixin",),
     "conbandit_torch.conversation.concofineucb": ("ConCoFineUCB",),
+    "conbandit_torch.conversation.clime": ("CLiME", "EigenvalueTest", "WeakestDirection"),
+    "conbandit_torch.conversation.clisk": ("CLiSK", "PerturbedTerm"),
+    "conbandit_torch.conversation.worth": ("WorthAsking",),
     "conbandit_torch.conversation.conlinucb": (
         "ConLinUCB",
         "ConLinUCBBS",
@@ -92,6 +102,7 @@ _NAMES_OF = {
         "Arms",
         "Comparison",
         "Question",
+        "ShiftedTerms",
         "Terms",
     ),
     "conbandit_torch.core.randomness": ("Stream",),
@@ -116,6 +127,17 @@ _NAMES_OF = {
     "conbandit_torch.datasets.readers.open_bandit": ("OpenBandit",),
     "conbandit_torch.datasets.readers.table": ("Table",),
     "conbandit_torch.datasets.readers.yelp": ("Yelp",),
+    "conbandit_torch.environments.answers": (
+        "AnswerModel",
+        "BestItem",
+        "BestShare",
+        "Biased",
+        "Corrupted",
+        "DontKnow",
+        "Graded",
+        "ItemMean",
+        "YesNo",
+    ),
     "conbandit_torch.environments.base": ("Environment",),
     "conbandit_torch.environments.curved": ("Curved",),
     "conbandit_torch.environments.delays": (
@@ -123,6 +145,7 @@ _NAMES_OF = {
         "FixedDelay",
         "GeometricDelay",
     ),
+    "conbandit_torch.environments.drift": ("AbruptChange", "Drift", "SmoothDrift"),
     "conbandit_torch.environments.ratings": ("Ratings",),
     "conbandit_torch.environments.recorded": ("Recorded",),
     "conbandit_torch.environments.replay.events": ("ReplayEvents",),
@@ -130,6 +153,8 @@ _NAMES_OF = {
     "conbandit_torch.environments.replay.generated_events": ("GeneratedEvents",),
     "conbandit_torch.environments.replay.protocol": ("Replay",),
     "conbandit_torch.environments.synthetic": ("Synthetic",),
+    "conbandit_torch.environments.tastes": ("Tastes",),
+    "conbandit_torch.live.recommender": ("Recommender",),
     "conbandit_torch.loop": (
         "Simulation",
         "play_round",

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.randomness import Stream
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.simulated import FeedbackKind
 from conbandit_torch.environments.synthetic import Synthetic
 
@@ -33,11 +35,13 @@ class Curved(Synthetic):
         noise: standard deviation of the rewards' and answers' noise.
         feedback: "linear" (in the hidden layer), "binary" (Eq. 5) or "logistic".
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer questions.
         normalise: scale arms' features to length 1.
         users_per_round: how many users come each round; None: all.
         delay: how many rounds after a decision its reward comes; None: in the same round.
+        drift: how the users' preferences change; None: they do not.
         data_seed: seed of arms, key-terms, users and the network; None: `seed`.
-        seed: seed of everything else (visitors, pools, noise).
+        seed: seed of everything else (visitors, pools, noise, drift).
     """
 
     def __init__(
@@ -55,9 +59,11 @@ class Curved(Synthetic):
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
         normalise: bool = False,
         users_per_round: int | None = None,
         delay: Delay | None = None,
+        drift: Drift | None = None,
         data_seed: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -76,9 +82,11 @@ class Curved(Synthetic):
             noise=noise,
             feedback=feedback,
             scale=scale,
+            answers=answers,
             normalise=normalise,
             users_per_round=users_per_round,
             delay=delay,
+            drift=drift,
             data_seed=data_seed,
             seed=seed,
         )

@@ -7,8 +7,10 @@ from pathlib import Path
 import torch
 
 from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.simulated import FeedbackKind
 
 
@@ -29,14 +31,16 @@ class Ratings(Drawn):
         noise: standard deviation of the rewards' and answers' noise.
         feedback: "linear", "binary" (Eq. 5) or "logistic".
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer questions.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see; or the names of which.
         hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
         balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round.
+        drift: how the users' preferences change; None: they do not.
         cache: folder of what was prepared before; None: the usual one (see `prepare`).
         data_seed: seed of what `prepare` draws.
-        seed: seed of everything else (visitors, pools, noise).
+        seed: seed of everything else (visitors, pools, noise, drift).
     """
 
     def __init__(
@@ -50,11 +54,13 @@ class Ratings(Drawn):
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
         users_per_round: int | None = None,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
         balance_hidden: bool = False,
         delay: Delay | None = None,
+        drift: Drift | None = None,
         cache: str | Path | None = None,
         data_seed: int = 0,
         seed: int = 0,
@@ -72,9 +78,11 @@ class Ratings(Drawn):
             noise=noise,
             feedback=feedback,
             scale=scale,
+            answers=answers,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
+            drift=drift,
             hidden_seed=seed if hidden_seed is None else hidden_seed,
             balance_hidden=balance_hidden,
             seed=seed,

@@ -10,15 +10,18 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.attributes import buffer, submodule
-from conbandit_torch.core.blocks import add_at, as_table
-from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.core.checks import expect_positions
+from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, as_table, rows_per_block
+from conbandit_torch.core.catalogue import Catalogue, Edges
+from conbandit_torch.core.checks import expect_positions, expect_tensor
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
-from conbandit_torch.core.questions import About, Answer, Arms, Question
+from conbandit_torch.core.questions import About, Answer, Arms, Question, ShiftedTerms, Sides
+from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Outcome
+from conbandit_torch.environments.answers import AnswerModel, Asked, ItemMean, compared
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Late
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.hiding import describe_hidden, hidden_columns
 from conbandit_torch.kernels import kernels_for
 
@@ -35,6 +38,8 @@ class Simulated(Environment):
     mean of their arms' probabilities; one uniform draw per user and round for arms, one for key-terms.
     Logistic feedback: as binary, with the probability `mu(scale x^T theta)`, mu(z) = 1 / (1 + exp(-z)).
 
+    How people make an answer of what they feel is a part, `answers`; by default it is as above.
+
     A subclass says who comes (`visitors`), which arms they may be shown (`pools`) and how noisy they are
     (`arm_noise`, `term_noise`), each as a function of users and of the users' own rounds.
 
@@ -49,16 +54,19 @@ class Simulated(Environment):
         hidden_seed: seed of the draw of those features.
         balance_hidden: whether their share of `|x|^2` is to be close to their share of the features.
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer.
 
     Attributes:
         hidden: how many features policies do not see.
+        seed: of what is drawn as the rounds go on.
     """
 
-    theta: Tensor = buffer()  # [U, D]
+    theta: Tensor = buffer()  # [U, D]; where users change, of all processes' users before any change
     rounds: Tensor = buffer()  # [U] rounds that each user has finished
     answered: Tensor = buffer()  # [U] questions that each user was asked
     _everyone: Tensor = buffer()  # [U] all ids
     _world: Catalogue = submodule()  # with the features that policies do not see
+    seed: int = 0
 
     def __init__(
         self,
@@ -69,6 +77,7 @@ class Simulated(Environment):
         hidden_seed: int = 0,
         balance_hidden: bool = False,
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
     ) -> None:
         super().__init__()
         if feedback not in ("linear", "binary", "logistic"):
@@ -77,9 +86,11 @@ class Simulated(Environment):
             raise ValueError(f"scale must be above 0 and finite, got {scale}")
         if scale != 1 and feedback != "logistic":
             raise ValueError(f"scale is of logistic feedback, and feedback is {feedback!r}: leave scale out")
+        if not isinstance(answers, AnswerModel):
+            raise TypeError(f"answers must be an AnswerModel, got {answers!r}")
         columns = hidden_columns(catalogue, hidden, hidden_seed, balance_hidden)
         self.num_users, self.feedback, self.hidden = len(theta), feedback, len(columns)
-        self.scale = scale
+        self.scale, self.answers = scale, answers
         self.hidden_features = describe_hidden(catalogue, columns)
         self._world = catalogue
         self.catalogue = catalogue
@@ -91,6 +102,7 @@ class Simulated(Environment):
         self.register_buffer("rounds", torch.zeros(len(theta), dtype=torch.int64))
         self.register_buffer("answered", torch.zeros_like(self.rounds))
         self.late: Late | None = None  # rewards under way, if they come late
+        self.drift: Drift | None = None  # how theta changes, if it does
         everyone = torch.arange(len(theta))
         self.register_buffer("_everyone", everyone, persistent=False)
 
@@ -120,7 +132,8 @@ class Simulated(Environment):
             raise ValueError(f"{self.num_users} users cannot be split over {processes.size} processes")
         own = processes.share_of(self.num_users)
         self.processes, self.first_user, self.num_users = processes, own.start, own.stop - own.start
-        for name in ("theta", "rounds", "answered", "_everyone"):
+        names = ("rounds", "answered", "_everyone")
+        for name in names if self.drift is not None else ("theta", *names):
             setattr(self, name, self.get_buffer(name)[own].clone())
 
     def reset(self) -> None:
@@ -145,20 +158,48 @@ class Simulated(Environment):
         """[B] which of the users' rounds noise is drawn for."""
         return context.rounds
 
+    def theta_of(self, context: Context) -> Tensor:
+        """[B, D] the true preferences of the context's users, in the rounds that it is of."""
+        if self.drift is None:
+            return self.theta[context.who]
+        return self._drifted(self.drift, context.users, context.rounds)
+
+    def _drifted(self, drift: Drift, users: Tensor, rounds: Tensor) -> Tensor:
+        theta = drift.theta(self.theta, users, rounds, Stream(self.seed, "drift"))
+        source = f"{type(drift).__name__}.theta"
+        return expect_tensor(source, theta, (len(users), self.theta.shape[1]), self.theta.dtype)
+
+    def _thetas(self, context: Context) -> tuple[Tensor, Index]:
+        """`theta_of` as kernels take it: a table, and which of its rows."""
+        return (self.theta, context.who) if self.drift is None else (self.theta_of(context), EVERY_ROW)
+
     def answer(self, context: Context, question: Question) -> Answer:
-        """Answers with this round's noise; a comparison has noise of its own on both sides."""
+        """What people say, with this round's noise; a comparison has noise of its own on both sides."""
         asked = question.check(context, self._world)
         sides = question.about.sides()
-        means = [self.mean(asked, side) for side in sides]  # [Q] each
         if len(sides) == 2:
             noises = self.side_noise(asked.users, self.answered[asked.who])
-            first, second = (self._respond(*both) for both in zip(means, noises, strict=True))
-            value = (first > second).to(first) + 0.5 * (first == second)
+            first, second = (self._said(asked, *both) for both in zip(sides, noises, strict=True))
+            answer = compared(first, second)
         else:
             noise = self.arm_noise if isinstance(sides[0], Arms) else self.term_noise
-            value = self._respond(means[0], noise(asked.users, self.clock(asked)))
+            answer = self._said(asked, sides[0], noise(asked.users, self.clock(asked)))
         add_at(self.answered, asked.who, 1)
-        return Answer(value)
+        return answer
+
+    def _said(self, asked: Context, side: Sides, noise: Tensor) -> Answer:
+        """What the users say about one side of their questions."""
+        return self.answers(
+            Asked(
+                users=asked.users,
+                numbers=self.answered[asked.who],
+                binary=self.feedback != "linear",
+                mean=lambda: self.mean(asked, side),
+                items=lambda: self.item_means(asked, side),
+                respond=lambda felt: self._respond(felt, noise),
+                stream=lambda what: Stream(self.seed, f"answers {what}"),
+            )
+        )
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
@@ -177,7 +218,7 @@ class Simulated(Environment):
             return mean, means.amax(1) - mean
         clip, candidates = self.feedback == "binary", self._candidates(context)
         fused: tuple[Tensor, Tensor] = kernels_for(self.theta).pulled(
-            *candidates, self.theta, context.who, arm, clip=clip
+            *candidates, *self._thetas(context), arm, clip=clip
         )
         return fused
 
@@ -193,7 +234,7 @@ class Simulated(Environment):
 
     def arm_mean(self, context: Context) -> Tensor:
         """[B, A] `x^T theta` (Eq. 2), or the probabilities that follow from it (Eq. 5)."""
-        dots = kernels_for(self.theta).dots(*self._candidates(context), self.theta, context.who)
+        dots = kernels_for(self.theta).dots(*self._candidates(context), *self._thetas(context))
         return self._means(dots)
 
     def _candidates(self, context: Context) -> tuple[Tensor, Tensor]:
@@ -205,20 +246,46 @@ class Simulated(Environment):
         return as_table(context.arm_features)
 
     def preferences(self) -> Tensor | None:
-        """[U, D] theta, times scale, unless some features are hidden, to be learned in any rotation."""
-        return None if self.hidden else self.theta * self.scale
+        """[U, D] theta, times scale, unless some features are hidden, to be learned in any rotation.
+
+        Of users who change, that of the last round which each of them has finished.
+        """
+        if self.hidden:
+            return None
+        if self.drift is None:
+            return self.theta * self.scale
+        last = (self.rounds - 1).clamp_min(0)
+        return self._drifted(self.drift, self._everyone, last) * self.scale
 
     def mean(self, context: Context, about: About) -> Tensor:
         """[Q] `sum_a w_a E[r_a]` of what each row is asked about (Eq. 4)."""
         if context.has_own_features and isinstance(about, Arms):  # this round's own
             return self.arm_mean(context.showing(about.of)).squeeze(1)
-        theta = self.theta[context.who]
+        if isinstance(about, ShiftedTerms) and not (
+            self.feedback == "linear" and self._world is self.catalogue
+        ):
+            raise ValueError(
+                "a question about a vector near a key-term needs expected rewards that are linear in the "
+                "features that policies see: ask about the key-term itself"
+            )
+        theta = self.theta_of(context)
         if self.feedback == "linear":  # the average of linear means is linear in the average
             return (about.features(self._world) * theta).sum(1)
+        edges, means = self.item_means(context, about)
+        return theta.new_zeros(len(about)).index_add_(0, edges.owner, edges.weight * means)
+
+    def item_means(self, context: Context, about: About) -> tuple[Edges, Tensor]:
+        """The arms of what each row is asked about, and [E] `E[r_a]` of each."""
         edges = about.edges(self._world)
-        means = (self._world.arm_features[edges.target] * theta[edges.owner]).sum(1)  # [E]
-        total = theta.new_zeros(len(about))
-        return total.index_add_(0, edges.owner, edges.weight * self._means(means))
+        if context.has_own_features and isinstance(about, Arms):
+            return edges, self.mean(context, about)
+        theta, features = self.theta_of(context), self._world.arm_features
+        runs = rows_per_block(features.shape[1])
+        dots = [
+            (features[target] * theta[owner]).sum(1)
+            for owner, target in zip(edges.owner.split(runs), edges.target.split(runs), strict=True)
+        ]
+        return edges, self._means(torch.cat(dots))
 
     def _means(self, dots: Tensor) -> Tensor:
         """Expected rewards of arms, from `x^T theta`."""

@@ -9,8 +9,10 @@ from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.randomness import Stream
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.simulated import FeedbackKind
 
 
@@ -34,14 +36,16 @@ class Synthetic(Drawn):
         noise: standard deviation of the rewards' and answers' noise.
         feedback: "linear", "binary" (Eq. 5) or "logistic".
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer questions.
         normalise: scale arms' features and users' preferences to length 1.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see; or the names of which.
         hidden_seed: seed of that draw; None: `data_seed`; if that is None too, `seed`.
         balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round.
+        drift: how the users' preferences change; None: they do not.
         data_seed: seed of arms, key-terms and users; None: `seed`.
-        seed: seed of everything else (visitors, pools, noise).
+        seed: seed of everything else (visitors, pools, noise, drift).
     """
 
     def __init__(
@@ -57,12 +61,14 @@ class Synthetic(Drawn):
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
         normalise: bool = False,
         users_per_round: int | None = None,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
         balance_hidden: bool = False,
         delay: Delay | None = None,
+        drift: Drift | None = None,
         data_seed: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -111,9 +117,11 @@ class Synthetic(Drawn):
             noise=noise,
             feedback=feedback,
             scale=scale,
+            answers=answers,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
+            drift=drift,
             hidden_seed=data_seed if hidden_seed is None else hidden_seed,
             balance_hidden=balance_hidden,
             seed=seed,
