@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from conbandit_torch.bandits.cofineucb import CoFineUCB
@@ -40,8 +38,6 @@ class ConCoFineUCB(ConversationMixin, CoFineUCB):
         select: what to ask.
         seed: seed of the policy's own random draws.
     """
-
-    not_arguments: ClassVar[dict[str, str]] = ConversationMixin.not_arguments | CoFineUCB.not_arguments
 
     def __init__(
         self,

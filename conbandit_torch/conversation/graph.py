@@ -125,7 +125,7 @@ class GraphConUCB(GraphMixin, ConversationMixin, LinUCB):
         seed: seed of the policy's own random draws.
     """
 
-    not_arguments: ClassVar[dict[str, str]] = ConversationMixin.not_arguments | {
+    not_arguments: ClassVar[dict[str, str]] = {
         "link": "answers of similar key-terms are learned by least squares with weights, for linear means"
     }
 

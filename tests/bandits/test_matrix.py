@@ -9,6 +9,7 @@ from conbandit_torch import (
     ArmCon,
     ConLinUCBMCR,
     ConUCB,
+    GraphConUCB,
     HArmCon,
     HConLinUCB,
     HConUCB,
@@ -28,6 +29,7 @@ from conbandit_torch import (
     VarMRC,
     VarRS,
 )
+from conbandit_torch.bandits.aging import AgingBandit
 from conbandit_torch.testing import check_policy, decisions
 from tests.conftest import small_world
 
@@ -50,6 +52,11 @@ LINKS = {
     "clicks at the mean": Logistic(answer="at the mean", refit_every=5),
     "clicks as the mean of items": Logistic(refit_every=5),
 }
+WHY_NOT = [
+    ".* for linear means",
+    "its coarse features are a projection of the catalogue's",
+    "shifts are in units of the catalogue's features",
+]
 
 
 def matrix(policies):
@@ -72,22 +79,23 @@ ON_HIDDEN = {HLinUCB: LinUCB, HArmCon: ArmCon, HConUCB: ConUCB, HConLinUCB: ConL
 
 def reason(cls, representation, link):
     """Why there is no such policy, as it is told; None: there is one."""
-    arguments = inspect.signature(cls).parameters
-    if "representation" not in arguments:
-        return "its coarse features are a projection of the catalogue's"
-    if link != "linear" and "link" not in arguments:
-        return "for linear means"
+    takes = inspect.signature(cls).parameters
+    missing = [name for name in ("representation", "link") if name not in takes]
+    if "representation" in missing or (missing and link != "linear"):
+        return f"{cls.__name__} has no argument '.*'; (" + "|".join(WHY_NOT) + ")"
+    if representation != "observed" and issubclass(cls, GraphConUCB | AgingBandit):
+        return "(with weights, which|needs) a representation that (does not learn|learns .* has no log of)"
     if representation.startswith("hidden") and link == "clicks as the mean of items":
         return "every item has a score of its own; use Logistic\\(answer='at the mean'\\)"
-    if representation != "observed" and cls.__name__ == "GraphConUCB":
-        return "spreads answers with weights, which a representation that learns .* has no log of"
     return None
 
 
 def make(cls, representation, link):
     """A function that builds the policy, as `check_policy` wants it."""
-    takes_it = "link" in inspect.signature(cls).parameters or link != "linear"  # those without are linear
-    given = {"link": LINKS[link]} if takes_it else {}
+    takes = inspect.signature(cls).parameters
+    given = (
+        {} if "link" not in takes and link == "linear" else {"link": LINKS[link]}
+    )  # some are linear anyway
 
     def made(catalogue, num_users, **arguments):
         seen = REPRESENTATIONS[representation]()
