@@ -45,6 +45,7 @@ STOREYS = [
     ["results"],
     ["running"],
     ["tuning"],
+    ["leaderboard"],
     ["testing", "commands", "__main__", ""],
 ]
 # Rooms that must not know the others, although those may stand below them.

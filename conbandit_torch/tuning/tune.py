@@ -71,6 +71,7 @@ def tune(
     _refuse_other_data(study, tuning, folder)
     evaluate = partial(_evaluate, tuning, threads)
     asked: dict[int, Trial] = {}
+    last = ""
     for (number, _), found in results_of(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
         problem = found.reason if isinstance(found, Crashed) else ""
         problem = found if isinstance(found, str) else problem
@@ -82,8 +83,9 @@ def tune(
         else:
             study.tell(number, state=TrialState.FAIL)
         console.print(_describe(tuning, study, number, problem), soft_wrap=True)
+        last = f": {problem}" if problem else last
     if not finished(study):
-        raise ConfigError(f"{tuning.source}: policies.{tuning.policy}: no trial finished")
+        raise ConfigError(f"{tuning.source}: policies.{tuning.policy}: no trial finished{last}")
     return study.best_trial
 
 
