@@ -87,6 +87,17 @@ if TYPE_CHECKING:
     from conbandit_torch.datasets.readers.open_bandit import OpenBandit
     from conbandit_torch.datasets.readers.table import Table
     from conbandit_torch.datasets.readers.yelp import Yelp
+    from conbandit_torch.environments.answers import (
+        AnswerModel,
+        BestItem,
+        BestShare,
+        Biased,
+        Corrupted,
+        DontKnow,
+        Graded,
+        ItemMean,
+        YesNo,
+    )
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
@@ -97,6 +108,8 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.replay.generated_events import GeneratedEvents
     from conbandit_torch.environments.replay.protocol import Replay
     from conbandit_torch.environments.synthetic import Synthetic
+    from conbandit_torch.environments.tastes import Tastes
+    from conbandit_torch.live.recommender import Recommender
     from conbandit_torch.loop import Simulation, play_round
     from conbandit_torch.models.confidence import Confidence, Lemma1, Lemma3
     from conbandit_torch.models.hidden import Hidden
@@ -119,6 +132,7 @@ __version__ = VERSION
 __all__ = [
     "MIND",
     "Answer",
+    "AnswerModel",
     "ArmCon",
     "ArmConversationMixin",
     "Arms",
@@ -126,8 +140,11 @@ __all__ = [
     "Bandit",
     "BarycentricSpanner",
     "BestDifference",
+    "BestItem",
+    "BestShare",
     "BestThenDifference",
     "BestTwoTerms",
+    "Biased",
     "Callback",
     "Catalogue",
     "CoFineUCB",
@@ -148,9 +165,11 @@ __all__ = [
     "ConfigError",
     "Context",
     "ConversationMixin",
+    "Corrupted",
     "Curved",
     "DataError",
     "Delay",
+    "DontKnow",
     "Environment",
     "EpsilonGreedy",
     "Experiment",
@@ -159,6 +178,7 @@ __all__ = [
     "GeneratedEvents",
     "GeneratedLog",
     "GeometricDelay",
+    "Graded",
     "GraphConUCB",
     "GraphMixin",
     "Greedy",
@@ -172,6 +192,7 @@ __all__ = [
     "Hidden",
     "HiddenOnTerms",
     "Identity",
+    "ItemMean",
     "JobsFailedError",
     "JsonReviews",
     "KeyTermMixin",
@@ -215,6 +236,7 @@ __all__ = [
     "RandomTerm",
     "Ratings",
     "Reader",
+    "Recommender",
     "Recorded",
     "Refit",
     "RefitSchedule",
@@ -231,6 +253,7 @@ __all__ = [
     "Stream",
     "Synthetic",
     "Table",
+    "Tastes",
     "Terms",
     "UpperConfidenceTerm",
     "VarLCR",
@@ -238,6 +261,7 @@ __all__ = [
     "VarRS",
     "WhileUncertain",
     "Yelp",
+    "YesNo",
     "__version__",
     "load_policy",
     "off_policy",

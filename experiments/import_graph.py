@@ -44,6 +44,7 @@ STOREYS = [
     ["configuration"],
     ["results"],
     ["running"],
+    ["live"],
     ["tuning"],
     ["leaderboard"],
     ["testing", "commands", "__main__", ""],

@@ -37,8 +37,9 @@ def test_it_carries_the_configs_and_says_that_it_is_typed(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for path in (REPOSITORY / "configs").rglob("*.yaml"):
         assert f"conbandit_torch/configs/{path.relative_to(REPOSITORY / 'configs').as_posix()}" in names
-    for path in (REPOSITORY / "conbandit_torch").rglob("*.py"):
-        assert path.relative_to(REPOSITORY).as_posix() in names
+    for path in (REPOSITORY / "conbandit_torch").rglob("*.*"):
+        if path.suffix in (".py", ".csv", ".html", ".css", ".js", ".svg"):
+            assert path.relative_to(REPOSITORY).as_posix() in names
     assert "conbandit_torch/py.typed" in names
     assert not [name for name in names if name.startswith(("tests/", "experiments/", "configs/"))]
 

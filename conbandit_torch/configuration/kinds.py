@@ -23,6 +23,7 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.names import public
 from conbandit_torch.core.parts import node_of, path_of
 from conbandit_torch.datasets.base import Reader
+from conbandit_torch.environments.answers import AnswerModel
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.models.confidence import Confidence
@@ -40,6 +41,7 @@ KINDS: Mapping[str, tuple[type, str]] = {
     "confidences": (Confidence, "alpha: ..., in place of a number"),
     "refits": (RefitSchedule, "refit_every: ..., in place of a number"),
     "environments": (Environment, "environment: ..."),
+    "answers": (AnswerModel, "answers: ..., of an environment"),
     "readers": (Reader, "data: ..., of an environment of real data"),
     "delays": (Delay, "delay: ..., of an environment"),
     "callbacks": (Callback, "callbacks: {NAME: ...}"),

@@ -116,6 +116,17 @@ _NAMES_OF = {
     "conbandit_torch.datasets.readers.open_bandit": ("OpenBandit",),
     "conbandit_torch.datasets.readers.table": ("Table",),
     "conbandit_torch.datasets.readers.yelp": ("Yelp",),
+    "conbandit_torch.environments.answers": (
+        "AnswerModel",
+        "BestItem",
+        "BestShare",
+        "Biased",
+        "Corrupted",
+        "DontKnow",
+        "Graded",
+        "ItemMean",
+        "YesNo",
+    ),
     "conbandit_torch.environments.base": ("Environment",),
     "conbandit_torch.environments.curved": ("Curved",),
     "conbandit_torch.environments.delays": (
@@ -130,6 +141,8 @@ _NAMES_OF = {
     "conbandit_torch.environments.replay.generated_events": ("GeneratedEvents",),
     "conbandit_torch.environments.replay.protocol": ("Replay",),
     "conbandit_torch.environments.synthetic": ("Synthetic",),
+    "conbandit_torch.environments.tastes": ("Tastes",),
+    "conbandit_torch.live.recommender": ("Recommender",),
     "conbandit_torch.loop": (
         "Simulation",
         "play_round",

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.randomness import Stream
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.simulated import FeedbackKind
 from conbandit_torch.environments.synthetic import Synthetic
@@ -33,6 +34,7 @@ class Curved(Synthetic):
         noise: standard deviation of the rewards' and answers' noise.
         feedback: "linear" (in the hidden layer), "binary" (Eq. 5) or "logistic".
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer questions.
         normalise: scale arms' features to length 1.
         users_per_round: how many users come each round; None: all.
         delay: how many rounds after a decision its reward comes; None: in the same round.
@@ -55,6 +57,7 @@ class Curved(Synthetic):
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
         normalise: bool = False,
         users_per_round: int | None = None,
         delay: Delay | None = None,
@@ -76,6 +79,7 @@ class Curved(Synthetic):
             noise=noise,
             feedback=feedback,
             scale=scale,
+            answers=answers,
             normalise=normalise,
             users_per_round=users_per_round,
             delay=delay,

@@ -16,6 +16,7 @@ from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Outcome
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay, Late
 from conbandit_torch.environments.simulated import FeedbackKind, Simulated
 from conbandit_torch.kernels import kernels_for
@@ -37,6 +38,7 @@ class Drawn(Simulated):
         delay: how many rounds after a decision its reward comes; None: in the same round. Regret is known at
             once.
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer.
         seed: seed of visitors, pools, noise and delays.
     """
 
@@ -56,9 +58,10 @@ class Drawn(Simulated):
         balance_hidden: bool = False,
         delay: Delay | None = None,
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
         seed: int,
     ) -> None:
-        super().__init__(catalogue, theta, feedback, hidden, hidden_seed, balance_hidden, scale)
+        super().__init__(catalogue, theta, feedback, hidden, hidden_seed, balance_hidden, scale, answers)
         if not 1 <= pool <= catalogue.num_arms:
             raise ValueError(f"pool must be from 1 to the {catalogue.num_arms} arms, got {pool}")
         if not 0 <= noise < float("inf"):

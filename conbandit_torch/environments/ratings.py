@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
 from conbandit_torch.environments.simulated import FeedbackKind
@@ -29,6 +30,7 @@ class Ratings(Drawn):
         noise: standard deviation of the rewards' and answers' noise.
         feedback: "linear", "binary" (Eq. 5) or "logistic".
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer questions.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see; or the names of which.
         hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
@@ -50,6 +52,7 @@ class Ratings(Drawn):
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
         users_per_round: int | None = None,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
@@ -72,6 +75,7 @@ class Ratings(Drawn):
             noise=noise,
             feedback=feedback,
             scale=scale,
+            answers=answers,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,

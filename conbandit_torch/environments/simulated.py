@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.attributes import buffer, submodule
-from conbandit_torch.core.blocks import add_at, as_table
-from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.blocks import add_at, as_table, rows_per_block
+from conbandit_torch.core.catalogue import Catalogue, Edges
 from conbandit_torch.core.checks import expect_positions
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
-from conbandit_torch.core.questions import About, Answer, Arms, Question
+from conbandit_torch.core.questions import About, Answer, Arms, Question, Sides
+from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Outcome
+from conbandit_torch.environments.answers import AnswerModel, Asked, ItemMean, compared
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Late
 from conbandit_torch.environments.hiding import describe_hidden, hidden_columns
@@ -35,6 +37,8 @@ class Simulated(Environment):
     mean of their arms' probabilities; one uniform draw per user and round for arms, one for key-terms.
     Logistic feedback: as binary, with the probability `mu(scale x^T theta)`, mu(z) = 1 / (1 + exp(-z)).
 
+    How people make an answer of what they feel is a part, `answers`; by default it is as above.
+
     A subclass says who comes (`visitors`), which arms they may be shown (`pools`) and how noisy they are
     (`arm_noise`, `term_noise`), each as a function of users and of the users' own rounds.
 
@@ -49,9 +53,11 @@ class Simulated(Environment):
         hidden_seed: seed of the draw of those features.
         balance_hidden: whether their share of `|x|^2` is to be close to their share of the features.
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer.
 
     Attributes:
         hidden: how many features policies do not see.
+        seed: of what answer models draw.
     """
 
     theta: Tensor = buffer()  # [U, D]
@@ -59,6 +65,7 @@ class Simulated(Environment):
     answered: Tensor = buffer()  # [U] questions that each user was asked
     _everyone: Tensor = buffer()  # [U] all ids
     _world: Catalogue = submodule()  # with the features that policies do not see
+    seed: int = 0
 
     def __init__(
         self,
@@ -69,6 +76,7 @@ class Simulated(Environment):
         hidden_seed: int = 0,
         balance_hidden: bool = False,
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
     ) -> None:
         super().__init__()
         if feedback not in ("linear", "binary", "logistic"):
@@ -77,9 +85,11 @@ class Simulated(Environment):
             raise ValueError(f"scale must be above 0 and finite, got {scale}")
         if scale != 1 and feedback != "logistic":
             raise ValueError(f"scale is of logistic feedback, and feedback is {feedback!r}: leave scale out")
+        if not isinstance(answers, AnswerModel):
+            raise TypeError(f"answers must be an AnswerModel, got {answers!r}")
         columns = hidden_columns(catalogue, hidden, hidden_seed, balance_hidden)
         self.num_users, self.feedback, self.hidden = len(theta), feedback, len(columns)
-        self.scale = scale
+        self.scale, self.answers = scale, answers
         self.hidden_features = describe_hidden(catalogue, columns)
         self._world = catalogue
         self.catalogue = catalogue
@@ -146,19 +156,32 @@ class Simulated(Environment):
         return context.rounds
 
     def answer(self, context: Context, question: Question) -> Answer:
-        """Answers with this round's noise; a comparison has noise of its own on both sides."""
+        """What people say, with this round's noise; a comparison has noise of its own on both sides."""
         asked = question.check(context, self._world)
         sides = question.about.sides()
-        means = [self.mean(asked, side) for side in sides]  # [Q] each
         if len(sides) == 2:
             noises = self.side_noise(asked.users, self.answered[asked.who])
-            first, second = (self._respond(*both) for both in zip(means, noises, strict=True))
-            value = (first > second).to(first) + 0.5 * (first == second)
+            first, second = (self._said(asked, *both) for both in zip(sides, noises, strict=True))
+            answer = compared(first, second)
         else:
             noise = self.arm_noise if isinstance(sides[0], Arms) else self.term_noise
-            value = self._respond(means[0], noise(asked.users, self.clock(asked)))
+            answer = self._said(asked, sides[0], noise(asked.users, self.clock(asked)))
         add_at(self.answered, asked.who, 1)
-        return Answer(value)
+        return answer
+
+    def _said(self, asked: Context, side: Sides, noise: Tensor) -> Answer:
+        """What the users say about one side of their questions."""
+        return self.answers(
+            Asked(
+                users=asked.users,
+                numbers=self.answered[asked.who],
+                binary=self.feedback != "linear",
+                mean=lambda: self.mean(asked, side),
+                items=lambda: self.item_means(asked, side),
+                respond=lambda felt: self._respond(felt, noise),
+                stream=lambda what: Stream(self.seed, f"answers {what}"),
+            )
+        )
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
@@ -215,10 +238,21 @@ class Simulated(Environment):
         theta = self.theta[context.who]
         if self.feedback == "linear":  # the average of linear means is linear in the average
             return (about.features(self._world) * theta).sum(1)
+        edges, means = self.item_means(context, about)
+        return theta.new_zeros(len(about)).index_add_(0, edges.owner, edges.weight * means)
+
+    def item_means(self, context: Context, about: About) -> tuple[Edges, Tensor]:
+        """The arms of what each row is asked about, and [E] `E[r_a]` of each."""
         edges = about.edges(self._world)
-        means = (self._world.arm_features[edges.target] * theta[edges.owner]).sum(1)  # [E]
-        total = theta.new_zeros(len(about))
-        return total.index_add_(0, edges.owner, edges.weight * self._means(means))
+        if isinstance(about, Arms):
+            return edges, self.mean(context, about)
+        theta, features = self.theta[context.who], self._world.arm_features
+        runs = rows_per_block(features.shape[1])
+        dots = [
+            (features[target] * theta[owner]).sum(1)
+            for owner, target in zip(edges.owner.split(runs), edges.target.split(runs), strict=True)
+        ]
+        return edges, self._means(torch.cat(dots))
 
     def _means(self, dots: Tensor) -> Tensor:
         """Expected rewards of arms, from `x^T theta`."""

@@ -9,6 +9,7 @@ from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.randomness import Stream
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
 from conbandit_torch.environments.simulated import FeedbackKind
@@ -34,6 +35,7 @@ class Synthetic(Drawn):
         noise: standard deviation of the rewards' and answers' noise.
         feedback: "linear", "binary" (Eq. 5) or "logistic".
         scale: how steep the probabilities of logistic feedback are.
+        answers: how people answer questions.
         normalise: scale arms' features and users' preferences to length 1.
         users_per_round: how many users come each round; None: all.
         hidden: how many of the features, drawn at random, policies do not see; or the names of which.
@@ -57,6 +59,7 @@ class Synthetic(Drawn):
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
         scale: float = 1.0,
+        answers: AnswerModel = ItemMean(),
         normalise: bool = False,
         users_per_round: int | None = None,
         hidden: int | list[str] = 0,
@@ -111,6 +114,7 @@ class Synthetic(Drawn):
             noise=noise,
             feedback=feedback,
             scale=scale,
+            answers=answers,
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,

@@ -191,8 +191,8 @@ def hidden_step(
     arrays = *map(_kept, state[:-1]), _kept(table)
     given = table.shape[1] - size, *map(_array, (arms, directions, residuals)), size * math.log(ridge)
     if spread is None:
-        return math.sqrt(hidden_loops.hidden_step(*arrays, *given))  # NaN stays NaN
-    return math.sqrt(hidden_loops.hidden_spread(*arrays, *given, *map(_array, spread)))
+        return math.sqrt(_run(hidden_loops.hidden_step, *arrays, *given))  # NaN stays NaN
+    return math.sqrt(_run(hidden_loops.hidden_spread, *arrays, *given, *map(_array, spread)))
 
 
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:

@@ -64,21 +64,37 @@ def _refresh(gram, moment, inverse, solution, factor, columns):
 
 
 @part
+def _distinct(ids):
+    """Every id once, in ascending order: neighbours in memory are read one after the other."""
+    ordered = np.sort(ids)
+    number = 0
+    for place in range(len(ordered)):
+        if place == 0 or ordered[place] != ordered[place - 1]:
+            ordered[number] = ordered[place]
+            number += 1
+    return ordered[:number]
+
+
+@kernel
 def _renew(gram, inverse, moment, solution, log_det, table, start, arms, prior):
-    """v of the arms anew. Gives the square of its change; NaN where a matrix is not positive definite any more."""
+    """v of distinct arms anew. Gives the square of its change; NaN where a matrix is not positive definite any more."""
     size = moment.shape[1]
-    factor, columns = np.zeros((size, size)), np.zeros((size, size))
-    square = 0.0
-    for arm in arms:
-        logs = _refresh(gram[arm], moment[arm], inverse[arm], solution[arm], factor, columns)
-        if math.isnan(logs):
-            return np.nan
+    squares = np.empty(len(arms))  # summed up in order, so that the sum does not depend on the threads
+    for place in prange(len(arms)):
+        arm = arms[place]
+        work = np.empty((2, size, size))
+        logs = _refresh(gram[arm], moment[arm], inverse[arm], solution[arm], work[0], work[1])
         log_det[arm] = logs - prior
+        square = 0.0 * logs
         for i in range(size):
             change = solution[arm, i] - table[arm, start + i]
             square += change * change
             table[arm, start + i] = solution[arm, i]
-    return square
+        squares[place] = square
+    total = 0.0
+    for place in range(len(arms)):
+        total += squares[place]
+    return total
 
 
 @part
@@ -98,7 +114,7 @@ def hidden_step(
             for j in range(size):
                 gram[arm, i, j] += own[i] * own[j]
         count[arm] += 1
-    return _renew(gram, inverse, moment, solution, log_det, table, start, arms, prior)
+    return _renew(gram, inverse, moment, solution, log_det, table, start, _distinct(arms), prior)
 
 
 @part
@@ -139,7 +155,6 @@ def hidden_spread(
                 outer[thing, i, j] += own[i] * own[j]
     for e in range(len(arms)):
         sums[owner[e]] += abs(weight[e])
-    touched = np.zeros(len(table), np.bool_)
     for e in range(len(arms)):
         arm, thing = arms[e], owner[e]
         scale = sums[thing] * abs(weight[e])
@@ -150,5 +165,4 @@ def hidden_spread(
                 gram[arm, i, j] += scale * outer[thing, i, j]
             moment[arm, i] += total
         count[arm] += times[thing]
-        touched[arm] = True
-    return _renew(gram, inverse, moment, solution, log_det, table, start, np.nonzero(touched)[0], prior)
+    return _renew(gram, inverse, moment, solution, log_det, table, start, _distinct(arms), prior)

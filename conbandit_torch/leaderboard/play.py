@@ -157,6 +157,7 @@ def _study(board: Board, folder: Path, study: Study) -> dict[str, Any] | str:
     return {
         "part": tuning.with_parameters(tuning.config, best.params)["policies"][entry.name],
         "parameters": best.params,
+        "published": first.params,
         "best": describe(best),
         "first": describe(first),
         "trials": len(trials),

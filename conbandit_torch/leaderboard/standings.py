@@ -1,4 +1,4 @@
-"""From the runs of a leaderboard to its numbers: scores, ranks over tasks with intervals, verdicts on claims."""
+"""From the runs of a leaderboard to its numbers: scores, ranks over tasks, verdicts on claims."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _scores(
     return {score.policy: score for score in found}
 
 
-def ranks(standings: list[TaskStandings], resamples: int = _RESAMPLES) -> list[Rank]:
+def rank_policies(standings: list[TaskStandings], resamples: int = _RESAMPLES) -> list[Rank]:
     """Ranks over the tasks that are no paper's own, best first, by tuned parameters.
 
     A policy that failed on a task is last there. One that has not played all tasks has no rank. Intervals are

@@ -117,10 +117,14 @@ class Hidden(Representation):
 
     def terms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, D + L] `phi~`, from the current v."""
-        some = ids if isinstance(ids, Tensor) else None
-        hidden = self.catalogue.average(self.hidden, some)
-        observed = self.catalogue.terms(ids)
-        return torch.cat((observed, hidden if some is not None else hidden[ids]), dim=1)
+        if self._terms is None and isinstance(ids, Tensor):
+            some, place = ids.unique(return_inverse=True)  # many users are asked about the same
+            hidden = self.catalogue.average(self.hidden, some)[place]
+            return torch.cat((self.catalogue.terms(ids), hidden), dim=1)
+        if self._terms is None:
+            hidden = self.catalogue.average(self.hidden)
+            self._terms = torch.cat((self.catalogue.terms(), hidden), dim=1)
+        return self._terms if ids is EVERY_ROW else self._terms[ids]
 
     def extend(self, catalogue: Catalogue) -> None:
         """New arms have the v that they would have had from the start."""
@@ -145,6 +149,7 @@ class Hidden(Representation):
         """The v-step; all processes take that of all observations, in the same order, so v stays equal."""
         ids, direction, residual = self.processes.gather(about.ids(), self._part(theta), residual)
         about = about.of_ids(ids)
+        self.changed()
         arms, spread = (about.of, None) if isinstance(about, Arms) else self._spread(about)
         step = kernels_for(self.table).hidden_step
         change = step(self.model.state, self.table, arms, direction, residual, self.ridge, spread)
@@ -210,6 +215,7 @@ class Hidden(Representation):
         """v of distinct arms, from C and d."""
         self.model.refresh(arms)
         self.hidden[arms] = self.model.solution[arms]
+        self.changed()
 
     def _refit_hidden(self, observations: list[Observations]) -> None:
         """C, d and v of all arms in the log, with the current theta."""
@@ -250,6 +256,7 @@ class Hidden(Representation):
         if state.shape != self.hidden.shape:
             raise RuntimeError(f"hidden features must be {list(self.hidden.shape)}, got {list(state.shape)}")
         self.hidden.copy_(state)
+        self.changed()
 
 
 def _distinct(about: About) -> tuple[About, Tensor]:

@@ -97,7 +97,8 @@ class Representation(nn.Module, Remembers):
 
     def changed(self) -> None:
         """Forget what was encoded before."""
-        self._table = self._terms = None
+        if self._table is not None or self._terms is not None:  # to set an attribute of a module takes longer
+            self._table = self._terms = None
 
     def share(self, processes: Processes) -> None:
         """Exchange what is learned with other processes, over which users are split."""

@@ -225,7 +225,7 @@ def test_answers_come_from_the_fitted_part_and_know_hidden_features():
     about_arms = world.answer(context, Question(everyone, Arms(context.arms[:, 2]))).value
     features = small_log().features[context.arms[:, 2]]
     torch.testing.assert_close(about_arms, (features * world.theta).sum(1), **ALGEBRA)
-    yes_or_no = small_replay(answers="binary").answer(context, Question(everyone, Terms(everyone))).value
+    yes_or_no = small_replay(feedback="binary").answer(context, Question(everyone, Terms(everyone))).value
     assert set(yes_or_no.tolist()) <= {0.0, 1.0}
     assert world.expected(context) is None and world.preferences() is None
 
@@ -379,7 +379,7 @@ def test_subsets_of_own_populations_are_uniform():
         ({"noise": -1.0}, "noise must be a number of at least 0, got -1.0"),
         ({"ridge": 0.0}, "ridge must be a number above 0, got 0.0"),
         ({"hidden": 5}, "hidden must be from 0 to 4, below the number of features, got 5"),
-        ({"answers": "loud"}, "feedback must be 'linear', 'binary' or 'logistic', got 'loud'"),
+        ({"feedback": "loud"}, "feedback must be 'linear', 'binary' or 'logistic', got 'loud'"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

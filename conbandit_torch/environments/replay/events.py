@@ -15,6 +15,7 @@ from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Logged, Outcome, Weighted
 from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.datasets.events import LoggedEvents
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.event_log import (
     at_position,
@@ -57,7 +58,8 @@ class ReplayEvents(PlayedLog):
         position: play only what was served at this position of the page, from 0; None: at any.
         use_context: whether the events' context features are used.
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
-        answers: "linear", or "binary" for answers of 0 and 1.
+        feedback: of answers: "linear", or "binary" for answers of 0 and 1.
+        answers: how people answer questions.
         noise: standard deviation of linear answers' noise.
         hidden: how many of the features, drawn at random, policies do not see, or the names of which;
             answers know them. Not together with context features.
@@ -96,7 +98,8 @@ class ReplayEvents(PlayedLog):
         position: int | None = None,
         use_context: bool = True,
         fit_share: float = 0.3,
-        answers: AnswerKind = "linear",
+        feedback: AnswerKind = "linear",
+        answers: AnswerModel = ItemMean(),
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
@@ -126,7 +129,7 @@ class ReplayEvents(PlayedLog):
         theta = fit_events(log, owner, past & (owner >= 0), prepared.features, context, len(kept), ridge)
         split = seed if hidden_seed is None else hidden_seed
         catalogue = in_mean_context(prepared.catalogue(), context.shape[1])
-        super().__init__(catalogue, theta, answers, noise, hidden, split, balance_hidden, seed)
+        super().__init__(catalogue, theta, feedback, answers, noise, hidden, split, balance_hidden, seed)
         played = ((owner >= 0) & ~past).nonzero().squeeze(1)
         sizes = log.sizes[log.offers]
         played = played[order_by(sizes[played], number[played])]  # round by round

@@ -11,6 +11,7 @@ from conbandit_torch.core.checks import expect_memory
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.datasets.base import Prepared
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.replay.protocol import Replay
 from conbandit_torch.environments.simulated import AnswerKind
 from conbandit_torch.environments.synthetic import Synthetic
@@ -36,7 +37,8 @@ class GeneratedLog(Replay):
         ridge: weight of the penalty `|theta|^2` in the fit.
         pool: candidates of an event, the served item among them.
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
-        answers: "linear", or "binary" for answers of 0 and 1.
+        feedback: of answers: "linear", or "binary" for answers of 0 and 1.
+        answers: how people answer questions.
         noise: standard deviation of linear answers' noise.
         hidden: how many of the features, drawn at random, policies do not see, or the names of which;
             answers know them.
@@ -65,7 +67,8 @@ class GeneratedLog(Replay):
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
-        answers: AnswerKind = "linear",
+        feedback: AnswerKind = "linear",
+        answers: AnswerModel = ItemMean(),
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
@@ -89,6 +92,7 @@ class GeneratedLog(Replay):
             ridge=ridge,
             pool=pool,
             fit_share=fit_share,
+            feedback=feedback,
             answers=answers,
             noise=noise,
             hidden=hidden,

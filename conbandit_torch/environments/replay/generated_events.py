@@ -12,6 +12,7 @@ from conbandit_torch.core.context import Context
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.datasets.base import Prepared
 from conbandit_torch.datasets.events import LoggedEvents
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.replay.events import ReplayEvents
 from conbandit_torch.environments.replay.generated import generate_log
 from conbandit_torch.environments.simulated import AnswerKind
@@ -39,7 +40,8 @@ class GeneratedEvents(ReplayEvents):
         spread: standard deviation of an arm around its key-terms.
         ridge: weight of the penalty `|theta|^2` in the fit.
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
-        answers: "linear", or "binary" for answers of 0 and 1.
+        feedback: of answers: "linear", or "binary" for answers of 0 and 1.
+        answers: how people answer questions.
         noise: standard deviation of linear answers' noise.
         data_seed: seed of the world and of the log; None: `seed`.
         seed: seed of everything else (the candidates' order, noise).
@@ -64,7 +66,8 @@ class GeneratedEvents(ReplayEvents):
         spread: float = 0.1,
         ridge: float = 1.0,
         fit_share: float = 0.3,
-        answers: AnswerKind = "linear",
+        feedback: AnswerKind = "linear",
+        answers: AnswerModel = ItemMean(),
         noise: float = 0.1,
         data_seed: int | None = None,
         seed: int = 0,
@@ -77,7 +80,9 @@ class GeneratedEvents(ReplayEvents):
         data_seed = seed if data_seed is None else data_seed
         world = generate_log(users, arms, terms, dim, 1, max_terms, spread, data_seed)
         log = with_offers(world, events, pool, skew, data_seed)
-        super().__init__(log, ridge=ridge, fit_share=fit_share, answers=answers, noise=noise, seed=seed)
+        super().__init__(
+            log, ridge=ridge, fit_share=fit_share, feedback=feedback, answers=answers, noise=noise, seed=seed
+        )
         self.register_buffer("truth", log.theta[self.source_users], persistent=False)
 
     def expected(self, context: Context) -> Tensor:

@@ -12,6 +12,7 @@ from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.serving import Serving
+from conbandit_torch.environments.answers import AnswerModel
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.simulated import AnswerKind, Simulated
 
@@ -22,7 +23,8 @@ class PlayedLog(Simulated):
     Args:
         catalogue: arms and key-terms, with all features.
         theta: [U, D] the fitted parameters.
-        answers: "linear", or "binary" for answers of 0 and 1.
+        feedback: of answers: "linear", or "binary" for answers of 0 and 1.
+        answers: how people answer questions.
         noise: standard deviation of linear answers' noise.
         hidden: how many features policies do not see, or the names of which.
         hidden_seed: seed of the draw of those features.
@@ -40,7 +42,8 @@ class PlayedLog(Simulated):
         self,
         catalogue: Catalogue,
         theta: Tensor,
-        answers: AnswerKind,
+        feedback: AnswerKind,
+        answers: AnswerModel,
         noise: float,
         hidden: int | Sequence[str],
         hidden_seed: int,
@@ -49,7 +52,7 @@ class PlayedLog(Simulated):
     ) -> None:
         if not 0 <= noise < float("inf"):
             raise ValueError(f"noise must be a number of at least 0, got {noise}")
-        super().__init__(catalogue, theta, answers, hidden, hidden_seed, balance_hidden)
+        super().__init__(catalogue, theta, feedback, hidden, hidden_seed, balance_hidden, answers=answers)
         self.register_buffer("counted", torch.zeros_like(self.rounds))
         self.noise, self.seed = noise, seed
 

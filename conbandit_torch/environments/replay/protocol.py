@@ -15,6 +15,7 @@ from conbandit_torch.core.digests import fingerprint
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Logged, Outcome
 from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.log import check_fit, fit, past_and_rest, with_enough_items
 from conbandit_torch.environments.replay.played import PlayedLog
@@ -65,7 +66,8 @@ class Replay(PlayedLog):
         ridge: weight of the penalty `|theta|^2` in the fit.
         pool: candidates of an event, the served item among them.
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
-        answers: "linear", or "binary" for answers of 0 and 1.
+        feedback: of answers: "linear", or "binary" for answers of 0 and 1.
+        answers: how people answer questions.
         noise: standard deviation of linear answers' noise.
         hidden: how many of the features, drawn at random, policies do not see, or the names of which;
             answers know them.
@@ -102,7 +104,8 @@ class Replay(PlayedLog):
         ridge: float = 1.0,
         pool: int = 50,
         fit_share: float = 0.3,
-        answers: AnswerKind = "linear",
+        feedback: AnswerKind = "linear",
+        answers: AnswerModel = ItemMean(),
         noise: float = 0.1,
         hidden: int | list[str] = 0,
         hidden_seed: int | None = None,
@@ -122,7 +125,9 @@ class Replay(PlayedLog):
         rest, kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
         theta = fit(prepared.features, past.of(kept), ridge)
         split = seed if hidden_seed is None else hidden_seed
-        super().__init__(prepared.catalogue(), theta, answers, noise, hidden, split, balance_hidden, seed)
+        super().__init__(
+            prepared.catalogue(), theta, feedback, answers, noise, hidden, split, balance_hidden, seed
+        )
         own = rest.still_to_come(len(prepared.features))
         events = torch.bincount(rest.owner[own.left >= pool], minlength=len(kept))
         for name, value in {
