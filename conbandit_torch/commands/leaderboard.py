@@ -9,7 +9,6 @@ from pathlib import Path
 from conbandit_torch.commands.how import check_how
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.core.errors import ConfigError
-from conbandit_torch.core.files import make_folder
 from conbandit_torch.leaderboard.board import picked, read_board
 from conbandit_torch.leaderboard.page import write_page
 from conbandit_torch.leaderboard.play import play
@@ -25,7 +24,6 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     policies = picked("--policies", options.policies, board.entries)
     folder = options.out or Path("runs") / f"leaderboard-{board.protocol.name}"
     if not options.page_only:
-        make_folder(folder)
         how = {"jobs": options.jobs, "backend": options.backend}
         play(board, folder, console, tasks=tasks, policies=policies, **how)
     elif not folder.is_dir():

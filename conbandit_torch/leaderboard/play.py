@@ -26,7 +26,7 @@ from conbandit_torch.leaderboard.board import Board, Entry, Part, Task
 from conbandit_torch.running.runner import run
 from conbandit_torch.running.workers import Backend, Crashed, results_of
 from conbandit_torch.tuning.score import describe
-from conbandit_torch.tuning.tune import finished, open_study, tune
+from conbandit_torch.tuning.tune import NoTrialFinishedError, finished, open_study, tune
 
 STUDIES, FOUND, FAILED = "studies", "found.json", "failed.json"
 PUBLISHED, TUNED = "published", "tuned"
@@ -147,12 +147,12 @@ def _study(board: Board, folder: Path, study: Study) -> dict[str, Any] | str:
     """What tuning finds for a policy on a task, or what was wrong."""
     task, entry = study
     where = folder / task.name / STUDIES
+    tuning = board.tuning_of(task, entry)
     try:
-        tuning = board.tuning_of(task, entry)
         best = tune(tuning, where, Console(quiet=True), trials=board.protocol.trials)
-        trials = finished(open_study(tuning, where))
-    except ConfigError as error:
+    except NoTrialFinishedError as error:
         return str(error)
+    trials = finished(open_study(tuning, where))
     first = min(trials, key=lambda trial: trial.number)
     return {
         "part": tuning.with_parameters(tuning.config, best.params)["policies"][entry.name],

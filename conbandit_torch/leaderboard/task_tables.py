@@ -72,7 +72,8 @@ def _row(shown: Shown, one: TaskStandings, place: int, score: Score, top: float,
         f'<tr><td class="rank">{place}</td><td>{shown.name(score.policy)}</td>'
         f'<td class="wide"><div class="bar g{shown.group(score.policy)}{cut}">'
         f'<i style="width:{mean:.1f}%"></i>{whisker}{mark}</div></td>'
-        f'<td class="n"><span class="{"best" if good else ""}">{score.mean:.{digits}f}</span>{half}</td>{beside}'
+        f'<td class="n"><span class="{"best" if good else ""}">{score.mean:.{digits}f}</span>{half}</td>'
+        f"{beside}"
         f'<td class="n">{score.questions:.1f}</td><td class="n">{score.micros:.1f}</td></tr>'
     )
 
@@ -131,10 +132,10 @@ def how(shown: Shown) -> str:
         '<h2 id="how">How it was made</h2>'
         f"<p>Protocol <b>{escape(protocol.name)}</b>. {escape(protocol.about)} Every policy of a task meets "
         f"the same rounds on seeds {_span(protocol.seeds)}. Tuning has {protocol.trials} trials per policy "
-        f"and task on seeds {_span(protocol.tuning_seeds)}, which the evaluation never uses; the first trial "
-        "has the published parameters. Few trials favour policies with few parameters, and with good published "
-        "ones.</p><p>The command runs what is missing, goes on where it was stopped, and writes this page:"
-        "</p>"
+        f"and task on seeds {_span(protocol.tuning_seeds)}, which the evaluation never uses; the first "
+        "trial has the published parameters. Few trials favour policies with few parameters, and with good "
+        "published ones.</p><p>The command runs what is missing, goes on where it was stopped, and writes "
+        "this page:</p>"
         f"<pre><code>conbandit leaderboard --protocol {escape(protocol.name)} --out DIR --jobs 2</code></pre>"
         "<p>To add a policy, write it as a part with its search space, and run only its part:</p>"
         "<pre><code># mine.yaml\npolicies:\n  MyPolicy:\n    class_path: my_module.MyPolicy\n"

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial
 
 
+class NoTrialFinishedError(ConfigError):
+    """A study of which every trial failed, and why the last one did."""
+
+
 def tune(
     tuning: Tuning,
     folder: Path,
@@ -64,6 +68,10 @@ def tune(
         jobs: trials at a time.
         threads: threads of torch in a trial.
         backend: where trials run.
+
+    Raises:
+        NoTrialFinishedError: if every trial failed.
+        ConfigError: if the folder holds a study of something else.
     """
     from optuna.trial import TrialState
 
@@ -85,7 +93,7 @@ def tune(
         console.print(_describe(tuning, study, number, problem), soft_wrap=True)
         last = f": {problem}" if problem else last
     if not finished(study):
-        raise ConfigError(f"{tuning.source}: policies.{tuning.policy}: no trial finished{last}")
+        raise NoTrialFinishedError(f"{tuning.source}: policies.{tuning.policy}: no trial finished{last}")
     return study.best_trial
 
 

@@ -13,9 +13,9 @@ FILES = {
             "tiny": {
                 "about": "Tiny.",
                 "users": 3,
-                "rounds": 12,
-                "seeds": "0-3",
-                "log_every": 6,
+                "rounds": 8,
+                "seeds": "0-1",
+                "log_every": 4,
                 "trials": 2,
                 "tuning_seeds": "100-101",
             }
