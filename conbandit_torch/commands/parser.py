@@ -95,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
             "--baseline", metavar="NAME", help="compare with this policy (default: the first)"
         )
     _add_first_steps(commands)
+    _add_people(commands)
     _add_data(commands)
     return parser
 
@@ -139,6 +140,39 @@ def _add_first_steps(commands: Any) -> None:
         "describe", help="a part's rule, arguments, defaults and lines of a config"
     )
     describe.add_argument("name", metavar="NAME", help="for example ConUCB, or module.Class of your own")
+
+
+def _add_people(commands: Any) -> None:
+    chat = commands.add_parser(
+        "chat",
+        help="let a policy ask you and recommend to you, at this terminal",
+        description="A policy of a config asks you what you like, shows items and learns from your likes. "
+        "Everything is kept; the same command goes on.",
+        epilog="Any value of the config is overridden by its dotted key, for example "
+        "--policies.ConUCB.init_args.alpha=0.1",
+        allow_abbrev=False,
+    )
+    chat.add_argument(
+        "config",
+        type=Path,
+        nargs="?",
+        default=Path("live/films"),
+        metavar="CONFIG",
+        help="YAML file, or the name of one of `conbandit configs` (default: live/films)",
+    )
+    chat.add_argument("--policy", metavar="NAME", help="who recommends (default: the config's first)")
+    chat.add_argument("--user", metavar="NAME", help="who you are (default: your login)")
+    for command in (chat,):
+        command.add_argument("--items", type=int, default=3, metavar="K", help="shown at a time (default: 3)")
+        command.add_argument(
+            "--out",
+            type=Path,
+            metavar="DIR",
+            help="where all is kept (default: people/ and the config's name)",
+        )
+        command.add_argument(
+            "--store", metavar="URL", help="a PostgreSQL database for the events (default: SQLite in DIR)"
+        )
 
 
 def _add_data(commands: Any) -> None:
