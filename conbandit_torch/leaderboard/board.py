@@ -60,6 +60,7 @@ class Task:
         title: what people call it.
         about: a sentence.
         environment: as in a config.
+        sizes: arguments of the environment that a protocol changes, by protocol.
         rounds: rounds to play; None: the protocol's.
         paper: whose own setting it is, for those policies alone and with published parameters alone; or "".
         policies: arguments that differ from `policies.yaml`, by policy; empty: every policy plays, as it is.
@@ -69,6 +70,7 @@ class Task:
     title: str
     about: str
     environment: Part
+    sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
     rounds: int | None = None
     paper: str = ""
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -149,7 +151,8 @@ class Board:
     def config_of(self, task: Task, parts: Mapping[str, Part]) -> dict[str, Any]:
         """The config of the task's evaluation, with these policies."""
         environment = copy.deepcopy(task.environment)
-        environment.setdefault("init_args", {}).setdefault("users", self.protocol.users)
+        own = environment.get("init_args", {}) | task.sizes.get(self.protocol.name, {})
+        environment["init_args"] = {"users": self.protocol.users} | own
         return {
             "rounds": task.rounds or self.protocol.rounds,
             "seeds": list(self.protocol.seeds),
@@ -206,7 +209,7 @@ def read_board(folder: Path | None = None, protocol: str | None = None, added: I
                 raise ConfigError(f"{file}: policies.{other}: is on the board already; choose another name")
         entries |= new
     tasks = {
-        str(one): _task(f"{path}: tasks.{one}", str(one), node, entries)
+        str(one): _task(f"{path}: tasks.{one}", str(one), node, entries, protocols)
         for one, node in _mapping(f"{path}: tasks", nodes).items()
     }
     claims, papers = _read_claims(folder / CLAIMS, tasks, entries)
@@ -250,7 +253,9 @@ def _seeds(where: str, given: Any) -> list[int]:
         raise ConfigError(f"{where}: expected numbers like 0,1,2 or 0-9, got {given!r}") from None
 
 
-def _task(where: str, name: str, node: Any, entries: Mapping[str, Entry]) -> Task:
+def _task(
+    where: str, name: str, node: Any, entries: Mapping[str, Entry], protocols: Mapping[str, Any]
+) -> Task:
     known = [one.name for one in fields(Task) if one.name != "name"]
     required = known[:3]
     check_keys(_mapping(where, node), where, required=required, optional=known[3:])
@@ -265,6 +270,8 @@ def _task(where: str, name: str, node: Any, entries: Mapping[str, Entry]) -> Tas
         raise ConfigError(f"{where}: a paper's own setting names its policies")
     for policy in own:
         _known(f"{where}.policies", "policy", policy, entries)
+    for protocol in node.get("sizes", {}):
+        _known(f"{where}.sizes", "protocol", protocol, protocols)
     return Task(**(node | {"name": name, "environment": environment, "policies": own}))
 
 

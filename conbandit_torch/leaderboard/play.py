@@ -42,7 +42,7 @@ def play(
     jobs: int = 1,
     backend: Backend = "local",
 ) -> None:
-    """Bring some policies on some tasks up to the protocol: first every study, then every evaluation.
+    """Bring some policies on some tasks up to the protocol, task by task: the studies, then the evaluation.
 
     A policy that fails on a task is noted there with the reason, and nothing else stops.
 
@@ -60,19 +60,12 @@ def play(
         KeyboardInterrupt: if it was stopped; the same call goes on.
     """
     board.check(tasks, policies)
-    chosen = [
-        (
-            board.tasks[task],
-            [one for name, one in board.entries_of(board.tasks[task]).items() if name in policies],
-        )
-        for task in tasks
-    ]
-    for task, entries in chosen:
-        make_folder(folder / task.name)
-        _forget_failures(folder / task.name, entries)
-    _tune(board, folder, console, chosen, jobs, backend)
-    for task, entries in chosen:
-        own = folder / task.name
+    for name in tasks:
+        task, own = board.tasks[name], folder / name
+        entries = [entry for entry in board.entries_of(task).values() if entry.name in policies]
+        make_folder(own)
+        _forget_failures(own, entries)
+        _tune(board, task, entries, own, console, jobs, backend)
         found = read_json(own / FOUND)
         parts = {PUBLISHED: {entry.name: entry.part for entry in entries}}
         if not task.paper:
@@ -82,7 +75,7 @@ def play(
                 if not entry.space or entry.name in found
             }
         for parameters, those in parts.items():
-            _say(console, f"{task.name}, {parameters} parameters: {len(those)} policies")
+            _say(console, f"{name}, {parameters} parameters: {len(those)} policies")
             _evaluate(board, task, those, own / parameters, console, jobs, backend)
 
 
@@ -111,42 +104,39 @@ def _forget_failures(own: Path, entries: list[Entry]) -> None:
         write_atomically(own / FAILED, json.dumps(left, indent=1, sort_keys=True) + "\n")
 
 
-Study = tuple[Task, Entry]
-
-
 def _tune(
     board: Board,
-    folder: Path,
+    task: Task,
+    entries: list[Entry],
+    own: Path,
     console: Console,
-    chosen: list[tuple[Task, list[Entry]]],
     jobs: int,
     backend: Backend,
 ) -> None:
     """All studies that are missing or unfinished; what they find is noted as soon as it is known."""
-    todo: list[Study] = []
-    for task, entries in chosen:
-        found = read_json(folder / task.name / FOUND)
-        for entry in entries:
-            held = found.get(entry.name, {})
-            same = held.get("own") == entry.part and held.get("space") == entry.space
-            if entry.space and not (same and held["trials"] >= board.protocol.trials):
-                todo.append((task, entry))
-    study = partial(_study, board, folder)
-    for done, ((task, entry), what) in enumerate(results_of(study, todo, jobs, backend), start=1):
+    found = read_json(own / FOUND)
+    todo = [entry for entry in entries if entry.space and not _is_done(board, entry, found)]
+    study = partial(_study, board, task, own / STUDIES)
+    for done, (entry, what) in enumerate(results_of(study, todo, jobs, backend), start=1):
         where = f"{task.name}: {entry.name}: study {done} of {len(todo)}"
         if isinstance(what, dict):
-            _note(folder / task.name / FOUND, {entry.name: what})
+            _note(own / FOUND, {entry.name: what})
             _say(console, f"{where}: {what['best']}, at first {what['first']}")
         else:
             reason = what.reason if isinstance(what, Crashed) else what
-            _note(folder / task.name / FAILED, {entry.name: f"tuning: {reason}"})
+            _note(own / FAILED, {entry.name: f"tuning: {reason}"})
             _say(console, f"{where}: FAILED, {reason}")
 
 
-def _study(board: Board, folder: Path, study: Study) -> dict[str, Any] | str:
+def _is_done(board: Board, entry: Entry, found: Mapping[str, Any]) -> bool:
+    held = found.get(entry.name)
+    if held is None or held["own"] != entry.part or held["space"] != entry.space:
+        return False
+    return bool(held["trials"] >= board.protocol.trials)
+
+
+def _study(board: Board, task: Task, where: Path, entry: Entry) -> dict[str, Any] | str:
     """What tuning finds for a policy on a task, or what was wrong."""
-    task, entry = study
-    where = folder / task.name / STUDIES
     tuning = board.tuning_of(task, entry)
     try:
         best = tune(tuning, where, Console(quiet=True), trials=board.protocol.trials)

@@ -64,6 +64,20 @@ def test_the_protocol_gives_users_where_the_task_does_not(tmp_path):
     assert users == {"plain": 3, "log": 8, "own": 3}
 
 
+def test_a_protocol_changes_sizes_of_a_task(tmp_path):
+    def change(files):
+        files["protocol.yaml"]["protocols"]["large"] = copy.deepcopy(protocol(files))
+        files["protocol.yaml"]["tasks"]["plain"]["sizes"] = {"large": {"arms": 77, "users": 9}}
+
+    folder = write_board(tmp_path / "board", change)
+    sizes = []
+    for name in ("tiny", "large"):
+        board = read_board(folder, name)
+        arguments = board.config_of(board.tasks["plain"], {})["environment"]["init_args"]
+        sizes.append([arguments[key] for key in ("arms", "users", "terms")])
+    assert sizes == [[40, 3, 8], [77, 9, 8]]
+
+
 BAD = {
     "seeds overlap": (
         lambda files: put(protocol(files), "tuning_seeds", "1-4"),
@@ -95,6 +109,10 @@ BAD = {
     "a task's policy": (
         lambda files: put(files["protocol.yaml"]["tasks"]["own"], "policies", ["LinUBC"]),
         "tasks.own.policies: there is no policy 'LinUBC' .did you mean 'LinUCB'",
+    ),
+    "a task's sizes": (
+        lambda files: put(files["protocol.yaml"]["tasks"]["plain"], "sizes", {"tinny": {}}),
+        "tasks.plain.sizes: there is no protocol 'tinny' .did you mean 'tiny'",
     ),
     "a paper's setting without policies": (
         lambda files: files["protocol.yaml"]["tasks"]["own"].pop("policies"),
