@@ -37,9 +37,9 @@ from conbandit_torch import (
     WhileUncertain,
     WorthAsking,
 )
+from conbandit_torch.results.paired import LEVEL, holm, paired_p
 from conbandit_torch.results.plots import draw_all
 from conbandit_torch.results.policies import PolicyResults, with_interval
-from conbandit_torch.results.report import LEVEL, holm, paired_p
 
 ROUNDS, SPREAD = 1000, 1.6  # of the candidates' expected rewards in this world
 PATIENCE = (5, 10, 20, 30, 60)
@@ -107,7 +107,7 @@ def tables(results: dict[str, PolicyResults]) -> list[str]:
     lines += ["", f"| patience | below {OURS} | not separated | above {OURS} |", "|---|---|---|---|"]
     for patience in PATIENCE:
         own = {name: finals[f"{name} {patience}"] for name in names}
-        p_values = holm({pair: paired_p(own, *pair) for pair in combinations(names, 2)})
+        p_values = holm({(a, b): paired_p(own[a], own[b]) for a, b in combinations(names, 2)})
         groups: dict[str, list[str]] = {"below": [], "equal": [], "above": []}
         for name in names[:-1]:
             difference = float(np.mean(own[name] - own[OURS]))

@@ -18,9 +18,10 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest
 from conbandit_torch.results import plots
 from conbandit_torch.results.aggregate import aggregate
+from conbandit_torch.results.paired import holm
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
-from conbandit_torch.results.report import compare, holm
+from conbandit_torch.results.report import compare
 from conbandit_torch.running.objective import CTR
 from conbandit_torch.running.result import read_result, write_result
 from tests.helpers.commands import rows
