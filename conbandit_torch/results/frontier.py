@@ -77,13 +77,15 @@ def draw(axes: Axes, found: list[Point], sign: int, style: Style) -> None:
         style: gives colour, line and marker of a name.
     """
     front = best(found, sign)
-    band = {"color": "0.9", "linewidth": 8, "solid_capstyle": "round", "solid_joinstyle": "round"}
     axes.plot(
         [one.asked for one in front],
         [one.value for one in front],
+        color="0.9",
+        linewidth=8,
+        solid_capstyle="round",
+        solid_joinstyle="round",
         zorder=1,
         label="best with so many questions",
-        **band,
     )
     families: dict[str, list[Point]] = {}
     for point in found:

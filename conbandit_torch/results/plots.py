@@ -210,8 +210,9 @@ def _legend(axes: Axes) -> None:
         return
     columns = -(-number // 24)
     _widen(axes, 6 + 2.2 * columns)
-    place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
-    axes.legend(frameon=False, fontsize="x-small", ncols=columns, **place)
+    axes.legend(
+        frameon=False, fontsize="x-small", ncols=columns, loc="upper left", bbox_to_anchor=(1.01, 1.0)
+    )
 
 
 def _widen(axes: Axes, width: float) -> None:
