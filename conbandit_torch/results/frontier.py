@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conbandit_torch.results.policies import PolicyResults, intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from conbandit_torch.results.plots import Style
-
+Style = Callable[[str], dict[str, Any]]  # colour, line and marker of a name
 QUESTIONS = "questions"  # the metric: so far, mean per user
 
 

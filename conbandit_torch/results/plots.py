@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from math import isfinite
@@ -19,8 +19,6 @@ from conbandit_torch.running.objective import CTR, REGRET
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Style = Callable[[str], dict[str, Any]]
 
 _FEW = 8  # policies that a legend within the axes has room for
 

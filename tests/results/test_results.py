@@ -190,7 +190,7 @@ def test_a_policy_without_a_full_window_is_left_out_of_the_curves_and_no_other(t
         results[name] = replace(own, metrics=metrics, objective=CTR, clicks=clicks)
     names = [path.name for path in draw_all(results, tmp_path, "Lin") if path.suffix == ".png"]
     assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png", "frontier.png"]
-    assert len(draw_all(results, tmp_path, "Few")) == 4  # nothing can be drawn relative to Few
+    assert len(draw_all(results, tmp_path, "Few")) == 6  # nothing can be drawn relative to Few
     ratio = _relative(results["Con"], results["Con"].clicks.ctr, results["Lin"], results["Lin"].clicks.ctr)
     np.testing.assert_allclose(ratio, [[2, np.nan], [1.5, 2]])
     with pytest.raises(ConfigError, match="--baseline Lon: there is no such policy"):
