@@ -191,16 +191,16 @@ class Recommender:
                 ]
                 for place, event in zip(asked, self._ledger.record(batch), strict=True):
                     events[place] = event
-            pairs = zip(users, events, strict=True)
-            found = [
-                None if event is None else beliefs.vocabulary.asked(user, event) for user, event in pairs
+            words = beliefs.vocabulary
+            return [
+                None if event is None else words.asked(user, event)
+                for user, event in zip(users, events, strict=True)
             ]
-        return found
 
     def answer_many(
         self, users: Sequence[str], questions: Sequence[Asked | int], values: Sequence[float | None]
     ) -> None:
-        """Learn answers, as `answer` does. Those of one kind, of distinct users, are one step of the policy."""
+        """Learn answers, as `answer` does. Those of one kind, of distinct users, are one step."""
         expect_lengths(users=users, questions=questions, values=values)
         ids = [id_of(one, "question") for one in questions]
         given = [None if value is None else in_range("an answer", value, self.range) for value in values]
@@ -329,6 +329,16 @@ class Recommender:
             if not self._ledger.knows(user):
                 raise ValueError(f"there is no user {user!r} to forget")
             self._ledger.forget(user)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that was learned from the people whom this process has."""
+        with self._ledger.looking() as beliefs:
+            return beliefs.state()
+
+    def rebuild(self) -> None:
+        """Build the state anew from all events, without the last snapshot; it is the same afterwards."""
+        with self._ledger.looking():
+            self._ledger.rebuild()
 
     def snapshot(self) -> None:
         """Keep the state now, so that opening the store is quick."""
