@@ -11,6 +11,7 @@ from conbandit_torch.core.names import PUBLIC, public
 from conbandit_torch.core.version import VERSION
 
 if TYPE_CHECKING:
+    from conbandit_torch.bandits.aging import DiscountedLinUCB, WindowedLinUCB
     from conbandit_torch.bandits.base import Bandit
     from conbandit_torch.bandits.cofineucb import CoFineUCB
     from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
+    from conbandit_torch.conversation.aging import (
+        DiscountedConLinUCB,
+        DiscountedConUCB,
+        WindowedConLinUCB,
+        WindowedConUCB,
+    )
     from conbandit_torch.conversation.asking import Asking
     from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
@@ -101,6 +108,7 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
+    from conbandit_torch.environments.drift import AbruptChange, Drift, SmoothDrift
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
     from conbandit_torch.environments.replay.events import ReplayEvents
@@ -131,6 +139,7 @@ __version__ = VERSION
 
 __all__ = [
     "MIND",
+    "AbruptChange",
     "Answer",
     "AnswerModel",
     "ArmCon",
@@ -169,7 +178,11 @@ __all__ = [
     "Curved",
     "DataError",
     "Delay",
+    "DiscountedConLinUCB",
+    "DiscountedConUCB",
+    "DiscountedLinUCB",
     "DontKnow",
+    "Drift",
     "Environment",
     "EpsilonGreedy",
     "Experiment",
@@ -250,6 +263,7 @@ __all__ = [
     "Schedule",
     "Selection",
     "Simulation",
+    "SmoothDrift",
     "Stream",
     "Synthetic",
     "Table",
@@ -260,6 +274,9 @@ __all__ = [
     "VarMRC",
     "VarRS",
     "WhileUncertain",
+    "WindowedConLinUCB",
+    "WindowedConUCB",
+    "WindowedLinUCB",
     "Yelp",
     "YesNo",
     "__version__",

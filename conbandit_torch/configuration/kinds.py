@@ -26,6 +26,7 @@ from conbandit_torch.datasets.base import Reader
 from conbandit_torch.environments.answers import AnswerModel
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Delay
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.models.confidence import Confidence
 from conbandit_torch.models.links import Link
 from conbandit_torch.models.refits import RefitSchedule
@@ -44,6 +45,7 @@ KINDS: Mapping[str, tuple[type, str]] = {
     "answers": (AnswerModel, "answers: ..., of an environment"),
     "readers": (Reader, "data: ..., of an environment of real data"),
     "delays": (Delay, "delay: ..., of an environment"),
+    "drifts": (Drift, "drift: ..., of an environment"),
     "callbacks": (Callback, "callbacks: {NAME: ...}"),
 }
 """By name: the base class, and where a config has such a part."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _NAMES_OF = {
+    "conbandit_torch.bandits.aging": ("DiscountedLinUCB", "WindowedLinUCB"),
     "conbandit_torch.bandits.base": ("Bandit",),
     "conbandit_torch.bandits.cofineucb": ("CoFineUCB",),
     "conbandit_torch.bandits.greedy": (
@@ -23,6 +24,12 @@ _NAMES_OF = {
     "conbandit_torch.bandits.thompson": ("LinThompson",),
     "conbandit_torch.bandits.uniform": ("Random",),
     "conbandit_torch.callbacks.base": ("Callback",),
+    "conbandit_torch.conversation.aging": (
+        "DiscountedConLinUCB",
+        "DiscountedConUCB",
+        "WindowedConLinUCB",
+        "WindowedConUCB",
+    ),
     "conbandit_torch.conversation.mixins": ("ArmConversationMixin",),
     "conbandit_torch.conversation.concofineucb": ("ConCoFineUCB",),
     "conbandit_torch.conversation.conlinucb": (
@@ -134,6 +141,7 @@ _NAMES_OF = {
         "FixedDelay",
         "GeometricDelay",
     ),
+    "conbandit_torch.environments.drift": ("AbruptChange", "Drift", "SmoothDrift"),
     "conbandit_torch.environments.ratings": ("Ratings",),
     "conbandit_torch.environments.recorded": ("Recorded",),
     "conbandit_torch.environments.replay.events": ("ReplayEvents",),

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from conbandit_torch import (
+    AbruptChange,
     ArmCon,
     Arms,
     BarycentricSpanner,
@@ -22,6 +23,9 @@ from conbandit_torch import (
     Context,
     ConThompson,
     ConUCB,
+    DiscountedConLinUCB,
+    DiscountedConUCB,
+    DiscountedLinUCB,
     Environment,
     EpsilonGreedy,
     GeneratedLog,
@@ -48,6 +52,9 @@ from conbandit_torch import (
     VarMRC,
     VarRS,
     WhileUncertain,
+    WindowedConLinUCB,
+    WindowedConUCB,
+    WindowedLinUCB,
     play_round,
 )
 from tests.conftest import GOLDEN
@@ -124,6 +131,10 @@ def synthetic(**changes):
 
 def hidden(**changes):
     return synthetic(hidden=2, **changes)
+
+
+def changing(**changes):
+    return synthetic(drift=AbruptChange(at=[30, 60], share=0.6), **changes)
 
 
 def replayed_to_everyone(**changes):
@@ -244,7 +255,17 @@ def _concofine_cases():
     yield _case("replayed to everyone", replayed_to_everyone, ConCoFineUCB, **LOG)
 
 
-CASES = dict([*_usual_cases(), *_unusual_cases()])
+def _aging_cases():
+    for policy in (DiscountedLinUCB, WindowedLinUCB):
+        yield _case("synthetic", synthetic, policy)
+        yield _case("replayed", replayed, policy)
+    for policy in (DiscountedConUCB, WindowedConUCB, DiscountedConLinUCB, WindowedConLinUCB):
+        ages = {"gamma": 0.97} if policy.__name__.startswith("Discounted") else {"window": 20}
+        yield _case("changing", changing, policy, **LINEAR, **ages)
+        yield _case("hidden", hidden, policy, **UNCERTAIN)
+
+
+CASES = dict([*_usual_cases(), *_unusual_cases(), *_aging_cases()])
 CONCOFINE_CASES = dict(_concofine_cases())
 
 

@@ -27,6 +27,9 @@ from conbandit_torch import (
     ConThompson,
     ConUCB,
     ConversationMixin,
+    DiscountedConLinUCB,
+    DiscountedConUCB,
+    DiscountedLinUCB,
     EpsilonGreedy,
     GraphConUCB,
     GraphMixin,
@@ -49,12 +52,16 @@ from conbandit_torch import (
     VarLCR,
     VarMRC,
     VarRS,
+    WindowedConLinUCB,
+    WindowedConUCB,
+    WindowedLinUCB,
     play_round,
 )
 from conbandit_torch.conversation.spanner import spanner
 from tests.conftest import ALGEBRA, small_world, weights
 from tests.helpers.hidden import HIDDEN_POLICIES
 from tests.helpers.policies import ArmCoFineUCB, ArmEpsilon, ArmThompson, BareThompson
+from tests.reference import aging as aged
 from tests.reference import linear, logistic, others
 
 
@@ -144,6 +151,23 @@ def clicks_two_levels(policy, reference, **arguments):
     return Reference(policy, "terms", make, **arguments)
 
 
+def aging(policy, kind, **arguments):
+    """A bandit for users who change, alone or conversing, on one level or two."""
+    ages = {name: arguments[name] for name in ("gamma", "window") if name in arguments}
+    levels = {name: value for name, value in arguments.items() if name not in ages}
+
+    def make(u, p, W):
+        clock = lambda: u.t  # noqa: E731
+        if kind == "plain":
+            return aged.WindowedLinUCB(6, clock, **arguments)
+        how = aged.Windowed if "window" in ages else aged.Discounted
+        level = aged.AgingConUCB if "mix" in levels else aged.AgingConLinUCB
+        return level(u.X, W, clock, how, ages, **levels)
+
+    return Reference(policy, kind, make, **arguments)
+
+
+TWO_LEVELS = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
 POLICIES = {
     "Random": drawing(Random, others.Random),
     "LinUCB": plain(LinUCB, ridge=0.8, alpha=0.4),
@@ -181,6 +205,12 @@ POLICIES = {
     "ConLogisticThompson": clicks_two_levels(
         ConLogisticThompson, logistic.ConLogisticThompson, scale=0.4, term_scale=0.9
     ),
+    "DiscountedLinUCB": clicks(DiscountedLinUCB, aged.DiscountedLinUCB, gamma=0.9, ridge=0.8, alpha=0.4),
+    "WindowedLinUCB": aging(WindowedLinUCB, "plain", window=6, ridge=0.8, alpha=0.4),
+    "DiscountedConUCB": aging(DiscountedConUCB, "terms", gamma=0.9, **TWO_LEVELS),
+    "WindowedConUCB": aging(WindowedConUCB, "terms", window=6, **TWO_LEVELS),
+    "DiscountedConLinUCB": aging(DiscountedConLinUCB, "terms", gamma=0.9, ridge=0.8, alpha=0.4),
+    "WindowedConLinUCB": aging(WindowedConLinUCB, "terms", window=6, ridge=0.8, alpha=0.4),
 }
 SCHEDULES = {
     "log": (LogSchedule(5), lambda t: 5 * np.floor(np.log(t))),
