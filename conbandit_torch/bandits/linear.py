@@ -209,6 +209,10 @@ class LinearBandit(Bandit):
             theta = self.thetas(context.who)[self.answer_level]
             self.representation.learn(about, theta, value - vecdot(x, theta))
 
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] `y x`."""
+        return value[:, None] * about.features(self.representation)
+
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and refit when it is time."""
         super().update(context, arm, reward)

@@ -124,6 +124,9 @@ class Store:
                 self._connection.execute(statement)
             self._connection.execute(self.tables.insert_events, event._asdict())
             self._connection.commit()
+            for statement in self.tables.after_forgetting(self._engine.dialect.name):
+                self._connection.execute(statement)
+            self._connection.commit()
             self.owner.forget(name)
 
     # What is read
