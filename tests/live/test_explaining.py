@@ -96,11 +96,14 @@ def test_a_profile_is_of_every_key_term_and_surer_the_more_was_answered():
     assert {belief.term for belief in found.beliefs} == set(recommender.terms)
     assert all(belief.estimate == 0 and abs(belief.sure) < 1e-9 for belief in new.beliefs)
     assert new.liked() == new.disliked() == []
-    theta, G = policy.coefficients()[0], policy.levels()[1].model.inverse[0]
+    theta, lam = policy.coefficients()[0], policy.levels()[0].model.weight
+    M, G = (level.model.inverse[0] for level in policy.levels())
     for belief in found.beliefs:
         x = policy.catalogue.term_features[recommender.terms.index(belief.term)]
         torch.testing.assert_close(belief.estimate, float(x @ theta), **ALGEBRA)
-        torch.testing.assert_close(belief.width, float((x @ G @ x).sqrt()), **ALGEBRA)
+        v = M @ x
+        width = lam * (x @ v).sqrt() + (1 - lam) * (v @ G @ v).sqrt()  # Eq. 7 with alpha = alpha~ = 1
+        torch.testing.assert_close(belief.width, float(width), **ALGEBRA)
         assert 0 < belief.sure < 1
     estimates = [belief.estimate for belief in found.beliefs]
     assert estimates == sorted(estimates, reverse=True)
