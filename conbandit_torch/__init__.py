@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     )
     from conbandit_torch.conversation.ask_again import AskAgainConLinUCB, AskAgainConUCB
     from conbandit_torch.conversation.asking import Asking
+    from conbandit_torch.conversation.clime import CLiME, EigenvalueTest, WeakestDirection
+    from conbandit_torch.conversation.clisk import CLiSK, PerturbedTerm
     from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
@@ -76,11 +78,12 @@ if TYPE_CHECKING:
         UpperConfidenceTerm,
     )
     from conbandit_torch.conversation.two_levels import ConversationMixin
+    from conbandit_torch.conversation.worth import WorthAsking
     from conbandit_torch.core.catalogue import Catalogue
     from conbandit_torch.core.context import Context
     from conbandit_torch.core.decisions import OpenDecisions
     from conbandit_torch.core.errors import ConfigError, DataError
-    from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
+    from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, ShiftedTerms, Terms
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
@@ -158,6 +161,8 @@ __all__ = [
     "BestThenDifference",
     "BestTwoTerms",
     "Biased",
+    "CLiME",
+    "CLiSK",
     "Callback",
     "Catalogue",
     "CoFineUCB",
@@ -187,6 +192,7 @@ __all__ = [
     "DiscountedLinUCB",
     "DontKnow",
     "Drift",
+    "EigenvalueTest",
     "Environment",
     "EpsilonGreedy",
     "Experiment",
@@ -247,6 +253,7 @@ __all__ = [
     "OptimalTerm",
     "Outcome",
     "PairSelection",
+    "PerturbedTerm",
     "Prepared",
     "Question",
     "Random",
@@ -268,6 +275,7 @@ __all__ = [
     "Round",
     "Schedule",
     "Selection",
+    "ShiftedTerms",
     "Simulation",
     "SmoothDrift",
     "Stream",
@@ -279,10 +287,12 @@ __all__ = [
     "VarLCR",
     "VarMRC",
     "VarRS",
+    "WeakestDirection",
     "WhileUncertain",
     "WindowedConLinUCB",
     "WindowedConUCB",
     "WindowedLinUCB",
+    "WorthAsking",
     "Yelp",
     "YesNo",
     "__version__",

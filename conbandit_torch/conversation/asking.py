@@ -73,14 +73,17 @@ class Asking:
             self._terms.append(self._seen().terms())
         return self._terms[0]
 
+    def candidates(self) -> Tensor:
+        """[B, A, D] x: what the regressions see of the candidates."""
+        return self._seen().of(self.context)
+
     def reach(self) -> Tensor:
         """[B, A, D] P: row p_a is how the score of candidate a moves with the theta that answers change.
 
         `|p_a|_{G^-1}` is the part of its uncertainty that answers can shrink. Two levels have
         `p_a = (1-lam) M^-1 x_a` and G = M~; one level has `p_a = x_a` and G = M.
         """
-        x = self._seen().of(self.context)
-        return chain.reach(self.levels, self.models, x, self.answer_level)
+        return chain.reach(self.levels, self.models, self.candidates(), self.answer_level)
 
     def radii(self) -> Tensor:
         """[B, K] `|x~_k|_{G^-1}`: how little is known of each key-term."""

@@ -34,6 +34,9 @@ _NAMES_OF = {
     "conbandit_torch.conversation.ask_again": ("AskAgainConLinUCB", "AskAgainConUCB"),
     "conbandit_torch.conversation.mixins": ("ArmConversationMixin",),
     "conbandit_torch.conversation.concofineucb": ("ConCoFineUCB",),
+    "conbandit_torch.conversation.clime": ("CLiME", "EigenvalueTest", "WeakestDirection"),
+    "conbandit_torch.conversation.clisk": ("CLiSK", "PerturbedTerm"),
+    "conbandit_torch.conversation.worth": ("WorthAsking",),
     "conbandit_torch.conversation.conlinucb": (
         "ConLinUCB",
         "ConLinUCBBS",
@@ -101,6 +104,7 @@ _NAMES_OF = {
         "Arms",
         "Comparison",
         "Question",
+        "ShiftedTerms",
         "Terms",
     ),
     "conbandit_torch.core.randomness": ("Stream",),

@@ -15,7 +15,7 @@ from conbandit_torch.core.catalogue import Catalogue, Edges
 from conbandit_torch.core.checks import expect_positions, expect_tensor
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
-from conbandit_torch.core.questions import About, Answer, Arms, Question, Sides
+from conbandit_torch.core.questions import About, Answer, Arms, Question, ShiftedTerms, Sides
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Outcome
 from conbandit_torch.environments.answers import AnswerModel, Asked, ItemMean, compared
@@ -261,6 +261,13 @@ class Simulated(Environment):
         """[Q] `sum_a w_a E[r_a]` of what each row is asked about (Eq. 4)."""
         if context.has_own_features and isinstance(about, Arms):  # this round's own
             return self.arm_mean(context.showing(about.of)).squeeze(1)
+        if isinstance(about, ShiftedTerms) and not (
+            self.feedback == "linear" and self._world is self.catalogue
+        ):
+            raise ValueError(
+                "a question about a vector near a key-term needs expected rewards that are linear in the "
+                "features that policies see: ask about the key-term itself"
+            )
         theta = self.theta_of(context)
         if self.feedback == "linear":  # the average of linear means is linear in the average
             return (about.features(self._world) * theta).sum(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -74,18 +75,25 @@ def _effects(
     return effect
 
 
-def beliefs_of(policy: Bandit, context: Context, names: Sequence[str]) -> list[Belief]:
-    """What is believed of each key-term, the most liked first; empty, if the policy is not linear."""
+def beliefs_of(policy: Bandit, context: Context, nobody: Context, names: Sequence[str]) -> list[Belief]:
+    """What is believed of each key-term, the most liked first; empty, if the policy is not linear.
+
+    Args:
+        policy: who believes it.
+        context: the person.
+        nobody: somebody of whom nothing is known.
+        names: of the key-terms.
+    """
     levels, seen = policy.levels(), policy.representation
     if not levels or seen is None or not names:
         return []
-    terms, projected = seen.terms(), seen.terms()[None]  # [K, D] and [1, K, D]
+    terms = seen.terms()  # [K, D]
     estimate = terms @ policy.thetas(context.who)[0][0]  # [K]
-    for level in levels[1 : policy.answer_level + 1]:
-        projected = level.projected(projected)
-    model = levels[policy.answer_level].model
-    width = model.norm(policy.models_of(context.who), projected)[0]  # [K] |x~|_{G^-1}
-    at_first = projected[0].norm(dim=1) / model.ridge**0.5
+    plain = [replace(level, factor=1.0) for level in levels]
+    width, at_first = (
+        chain.width(plain, policy.models_of(one.who), terms[None])[0]  # type: ignore[index]
+        for one in (context, nobody)
+    )  # [K] each
     sure = (1 - width / at_first.clamp_min(torch.finfo(width.dtype).tiny)).clamp(0, 1)
     order = estimate.argsort(descending=True, stable=True).tolist()
     columns = (estimate.tolist(), width.tolist(), sure.tolist())

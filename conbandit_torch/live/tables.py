@@ -22,7 +22,7 @@ def open_engine(where: str | Path | None) -> tuple[Engine, Path | None]:
     try:
         import sqlalchemy
     except ImportError:
-        raise ConfigError("a Recommender needs SQLAlchemy: pip install 'conbandit-torch[live]'") from None
+        raise ConfigError("a Recommender needs SQLAlchemy: pip install sqlalchemy") from None
     if where is None:
         url = sqlalchemy.URL.create("sqlite")
     elif isinstance(where, str) and "://" in where:

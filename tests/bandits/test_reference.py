@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import conbandit_torch
 from conbandit_torch import (
@@ -15,6 +16,8 @@ from conbandit_torch import (
     AskAgainConUCB,
     Bandit,
     BarycentricSpanner,
+    CLiME,
+    CLiSK,
     CoFineUCB,
     Comparison,
     ComparisonMixin,
@@ -47,6 +50,7 @@ from conbandit_torch import (
     NeuralLinear,
     NeuralThompson,
     OneLevelMixin,
+    PerturbedTerm,
     Random,
     RelativeConUCB,
     RestartingLinUCB,
@@ -66,7 +70,7 @@ from tests.conftest import ALGEBRA, small_world, weights
 from tests.helpers.hidden import HIDDEN_POLICIES
 from tests.helpers.policies import ArmCoFineUCB, ArmEpsilon, ArmThompson, BareThompson
 from tests.reference import aging as aged
-from tests.reference import linear, logistic, others, restarts
+from tests.reference import asking, linear, logistic, others, restarts
 
 
 class Fractional(Schedule):
@@ -110,6 +114,21 @@ def one_level(policy, rule):
     arguments = {"ridge": 0.8, "alpha": 0.4}
     make = lambda u, p, W: linear.ConLinUCB(u.X, W, rule, **arguments)  # noqa: E731
     return Reference(policy, "terms", make, **arguments)
+
+
+def shifted(**arguments):
+    about = arguments.get("ask_about", "term")
+    return Reference(
+        CLiSK,
+        "terms",
+        lambda u, p, W: asking.CLiSK(u.X, W, u.shift, about, ridge=0.8, alpha=0.4),
+        **{"ridge": 0.8, "alpha": 0.4, "perturb": PerturbedTerm(0.5, 0.8)} | arguments,
+    )
+
+
+def weakest():
+    arguments = {"ridge": 0.8, "alpha": 0.4}
+    return Reference(CLiME, "terms", lambda u, p, W: asking.CLiME(u.X, W, **arguments), **arguments)
 
 
 def drawing(policy, reference, kind="plain", **arguments):
@@ -202,6 +221,9 @@ POLICIES = {
     "ConLinUCB-MCR": one_level(ConLinUCBMCR, "max_confidence_radius"),
     "ConLinUCB-UCB": one_level(ConLinUCBUCB, "upper_confidence"),
     "ConLinUCB-BS": one_level(ConLinUCBBS, "random"),
+    "CLiSK": shifted(),
+    "CLiSK, as published": shifted(ask_about="perturbed"),
+    "CLiME": weakest(),
     "Greedy": drawing(Greedy, others.Greedy, ridge=0.8),
     "EpsilonGreedy": drawing(EpsilonGreedy, others.EpsilonGreedy, epsilon=0.3, ridge=0.8),
     "ArmEpsilon": drawing(ArmEpsilon, others.EpsilonGreedy, "arms", epsilon=0.3, ridge=0.8),
@@ -293,6 +315,13 @@ class OneUser:
         over_spanner = isinstance(self.policy.select, BarycentricSpanner)
         members = spanner(terms) if over_spanner else torch.arange(len(terms))
         return int(members[self.policy.stream("term").integers(*at, 1, len(members))])
+
+    def shift(self, question, term):
+        """CLiSK's shift of a key-term: a normal number, drawn again until it is small enough, by quantiles."""
+        number = question * self.environment.catalogue.num_terms + term
+        uniform = self.policy.stream("shift").uniform(torch.tensor([self.user]), number, 6)[0].numpy()
+        low, high = stats.norm.cdf([-0.8 / 0.5, 0.8 / 0.5])
+        return 0.5 * stats.norm.ppf(low + (high - low) * uniform)
 
     def draw(self, kind, purpose, count):
         at = torch.tensor([self.user]), torch.tensor([self.t])
