@@ -14,6 +14,7 @@ from conbandit_torch.bandits.linucb import LinUCB
 from conbandit_torch.core.attributes import buffer
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.questions import Arms
 from conbandit_torch.models import levels as chain
 from conbandit_torch.models.confidence import Alpha
 from conbandit_torch.models.links import Identity, Link
@@ -122,7 +123,9 @@ class RestartMixin(LinearBandit):
     def _test(self, context: Context, arm: Tensor, reward: Tensor) -> Tensor:
         """[B] whether each user has changed; takes the rewards into account."""
         who, theta = context.rows, self.theta(context.who)
-        x, target = self.link.single(self.shown(context, arm), theta, reward.clamp(*self.link.range))
+        about = Arms(context.arms.gather(1, arm[:, None]).squeeze(1))
+        reward = reward.clamp(*self.link.range)
+        x, target = self.link.single(about, self.shown(context, arm), theta, reward)
         levels = self.levels()
         noise = 1 / levels[0].model.weight
         q = chain.variance(levels, self.models_of(context.who), x[:, None]).squeeze(1)  # [B]
