@@ -11,6 +11,7 @@ from conbandit_torch.core.names import PUBLIC, public
 from conbandit_torch.core.version import VERSION
 
 if TYPE_CHECKING:
+    from conbandit_torch.bandits.aging import DiscountedLinUCB, WindowedLinUCB
     from conbandit_torch.bandits.base import Bandit
     from conbandit_torch.bandits.cofineucb import CoFineUCB
     from conbandit_torch.bandits.greedy import EpsilonGreedy, Greedy
@@ -19,10 +20,20 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.linucb import LinUCB
     from conbandit_torch.bandits.logistic import LogisticThompson, LogisticUCB
     from conbandit_torch.bandits.neural import NeuralLinear, NeuralThompson
+    from conbandit_torch.bandits.restarts import RestartingLinUCB, RestartMixin
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
+    from conbandit_torch.conversation.aging import (
+        DiscountedConLinUCB,
+        DiscountedConUCB,
+        WindowedConLinUCB,
+        WindowedConUCB,
+    )
+    from conbandit_torch.conversation.ask_again import AskAgainConLinUCB, AskAgainConUCB
     from conbandit_torch.conversation.asking import Asking
+    from conbandit_torch.conversation.clime import CLiME, EigenvalueTest, WeakestDirection
+    from conbandit_torch.conversation.clisk import CLiSK, PerturbedTerm
     from conbandit_torch.conversation.comparisons import ComparisonMixin, RelativeConUCB
     from conbandit_torch.conversation.concofineucb import ConCoFineUCB
     from conbandit_torch.conversation.conlinucb import (
@@ -67,11 +78,12 @@ if TYPE_CHECKING:
         UpperConfidenceTerm,
     )
     from conbandit_torch.conversation.two_levels import ConversationMixin
+    from conbandit_torch.conversation.worth import WorthAsking
     from conbandit_torch.core.catalogue import Catalogue
     from conbandit_torch.core.context import Context
     from conbandit_torch.core.decisions import OpenDecisions
     from conbandit_torch.core.errors import ConfigError, DataError
-    from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, Terms
+    from conbandit_torch.core.questions import Answer, Arms, Comparison, Question, ShiftedTerms, Terms
     from conbandit_torch.core.randomness import Stream
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
@@ -101,6 +113,7 @@ if TYPE_CHECKING:
     from conbandit_torch.environments.base import Environment
     from conbandit_torch.environments.curved import Curved
     from conbandit_torch.environments.delays import Delay, FixedDelay, GeometricDelay
+    from conbandit_torch.environments.drift import AbruptChange, Drift, SmoothDrift
     from conbandit_torch.environments.ratings import Ratings
     from conbandit_torch.environments.recorded import Recorded
     from conbandit_torch.environments.replay.events import ReplayEvents
@@ -131,11 +144,14 @@ __version__ = VERSION
 
 __all__ = [
     "MIND",
+    "AbruptChange",
     "Answer",
     "AnswerModel",
     "ArmCon",
     "ArmConversationMixin",
     "Arms",
+    "AskAgainConLinUCB",
+    "AskAgainConUCB",
     "Asking",
     "Bandit",
     "BarycentricSpanner",
@@ -145,6 +161,8 @@ __all__ = [
     "BestThenDifference",
     "BestTwoTerms",
     "Biased",
+    "CLiME",
+    "CLiSK",
     "Callback",
     "Catalogue",
     "CoFineUCB",
@@ -169,7 +187,12 @@ __all__ = [
     "Curved",
     "DataError",
     "Delay",
+    "DiscountedConLinUCB",
+    "DiscountedConUCB",
+    "DiscountedLinUCB",
     "DontKnow",
+    "Drift",
+    "EigenvalueTest",
     "Environment",
     "EpsilonGreedy",
     "Experiment",
@@ -230,6 +253,7 @@ __all__ = [
     "OptimalTerm",
     "Outcome",
     "PairSelection",
+    "PerturbedTerm",
     "Prepared",
     "Question",
     "Random",
@@ -244,12 +268,16 @@ __all__ = [
     "Replay",
     "ReplayEvents",
     "Representation",
+    "RestartMixin",
+    "RestartingLinUCB",
     "Results",
     "RidgeRegression",
     "Round",
     "Schedule",
     "Selection",
+    "ShiftedTerms",
     "Simulation",
+    "SmoothDrift",
     "Stream",
     "Synthetic",
     "Table",
@@ -259,7 +287,12 @@ __all__ = [
     "VarLCR",
     "VarMRC",
     "VarRS",
+    "WeakestDirection",
     "WhileUncertain",
+    "WindowedConLinUCB",
+    "WindowedConUCB",
+    "WindowedLinUCB",
+    "WorthAsking",
     "Yelp",
     "YesNo",
     "__version__",

@@ -158,10 +158,18 @@ def check_link(link: Link, representation: Representation) -> Link:
     """The link, if the representation can learn by it."""
     if not isinstance(link, Link):
         raise TypeError(f"link must be a Link, got {link!r}")
-    if not link.is_linear and representation.learns and not representation.takes_links:
+    takes = representation.takes_links if representation.learns else "any"
+    if link.is_linear or takes == "any" or (takes == "of one score" and link.of_one_score):
+        return link
+    pair = f"link {link!r} and representation {type(representation).__name__}"
+    if takes == "linear":
         raise ValueError(
-            f"link {type(link).__name__} and representation {type(representation).__name__}: this one learns "
-            "by squared errors of linear means, which the link's are not; use the link Identity, or a "
-            "representation that trains by the link's loss (Network), or does not learn (Observed)"
+            f"{pair}: this one learns by squared errors of linear means, which the link's are not; use the "
+            "link Identity(), or a representation that trains by the link's loss (Network), or does not "
+            "learn (Observed)"
         )
-    return link
+    raise ValueError(
+        f"{pair}: hidden features learn from the score of all that was observed at once, but here an answer "
+        "is a mean of probabilities, in which every item has a score of its own; use "
+        "Logistic(answer='at the mean')"
+    )

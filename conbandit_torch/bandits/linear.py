@@ -162,17 +162,17 @@ class LinearBandit(FittedBandit):
         x = self.shown(context, arm)  # as theta learns from it
         if self.link.is_linear:
             self.arm_model.update(self.models_of(context.who), x, reward)
-        else:
-            reward = reward.clamp(*self.link.range)
-            self._step(self.arm_model, context, *self.link.single(x, self.theta(context.who), reward))
-        if self.log is None and not self.representation.steps_online:
-            return
+            if self.log is None and not self.representation.steps_online:
+                return
         about = Arms(context.arms.gather(1, arm[:, None]).squeeze(1))
+        if not self.link.is_linear:
+            reward = reward.clamp(*self.link.range)
+            theta = self.theta(context.who)
+            self._step(self.arm_model, context, *self.link.single(about, x, theta, reward))
         if self.log is not None:
             self.log.append(context.rows, about, reward)
         if self.representation.steps_online:
-            theta = self.theta(context.who)
-            self.representation.learn(about, theta, reward - vecdot(x, theta))
+            self._teach(about, x, self.theta(context.who), reward)
 
     def shown(self, context: Context, arm: Tensor) -> Tensor:
         """[B, D] what the model sees of the arms at positions `arm` [B]."""
@@ -182,8 +182,8 @@ class LinearBandit(FittedBandit):
     def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn that each row of the context answered `value` [B] when asked `about` something."""
         model = self.levels()[self.answer_level].model
+        x = about.features(self.representation)  # [B, D]
         if self.link.is_linear:
-            x = about.features(self.representation)  # [B, D]
             model.update(self.models_of(context.who), x, value)
         else:
             theta, value = self.thetas(context.who)[self.answer_level], value.clamp(*self.link.range)
@@ -192,8 +192,11 @@ class LinearBandit(FittedBandit):
         if self.log is not None:
             self.answers.append(context.rows, about, value)
         if self.representation.steps_online:
-            theta = self.thetas(context.who)[self.answer_level]
-            self.representation.learn(about, theta, value - vecdot(x, theta))
+            self._teach(about, x, self.thetas(context.who)[self.answer_level], value)
+
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] `y x`."""
+        return value[:, None] * about.features(self.representation)
 
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and refit when it is time."""
@@ -262,3 +265,12 @@ class LinearBandit(FittedBandit):
         x = self.representation.of(some)
         own = {"width/arm": self.arm_model.norm(self.models_of(some.who), x).mean()}
         return own | self.link_diagnostics() | self.representation.diagnostics(some, self.theta(some.who))
+
+    def _teach(self, about: About, x: Tensor, theta: Tensor, value: Tensor) -> None:
+        """Let the representation take its step after values [B] of vectors x [B, D], predicted by theta."""
+        z = vecdot(x, theta)
+        if self.link.is_linear:
+            self.representation.learn(about, theta, value - z)
+        else:
+            factor, left = self.link.weigh(about, z, value)
+            self.representation.learn(about, factor[:, None] * theta, left)

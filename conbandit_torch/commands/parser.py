@@ -75,6 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
             "--devices", type=int, metavar="N", help="split users over N processes of a machine (default: 1)"
         )
         command.add_argument("--num-nodes", type=int, metavar="M", help="on M machines (default: 1)")
+    _add_leaderboard(commands)
     watch = commands.add_parser(
         "watch",
         help="open TensorBoard on the regret curves of a results folder",
@@ -94,8 +95,32 @@ def build_parser() -> argparse.ArgumentParser:
             "--baseline", metavar="NAME", help="compare with this policy (default: the first)"
         )
     _add_first_steps(commands)
+    _add_people(commands)
     _add_data(commands)
     return parser
+
+
+def _add_leaderboard(commands: Any) -> None:
+    board = commands.add_parser(
+        "leaderboard",
+        help="every policy, one protocol: run what is missing, and write one page",
+        description="Tune and evaluate every policy on every task with equal budgets, and write the page: "
+        "ranks, claims, tables. What the folder holds is kept; a command that was stopped goes on.",
+        allow_abbrev=False,
+    )
+    board.add_argument(
+        "board", type=Path, nargs="?", metavar="BOARD", help="folder of a board (default: the package's)"
+    )
+    board.add_argument("--protocol", metavar="NAME", help="how large (default: the board's first)")
+    board.add_argument(
+        "--add", type=Path, nargs="+", default=[], metavar="FILE", help="more policies, like policies.yaml"
+    )
+    board.add_argument("--policies", nargs="+", metavar="NAME", help="run these alone (default: all)")
+    board.add_argument("--tasks", nargs="+", metavar="NAME", help="run these alone (default: all)")
+    board.add_argument("--page-only", action="store_true", help="run nothing, and write the page")
+    board.add_argument("--out", type=Path, metavar="DIR", help="default: runs/leaderboard-PROTOCOL")
+    board.add_argument("--jobs", type=int, default=1, metavar="J", help="how many at a time (default: 1)")
+    board.add_argument("--backend", choices=("local", "ray"), default="local", help="where jobs run")
 
 
 def _add_first_steps(commands: Any) -> None:
@@ -115,6 +140,39 @@ def _add_first_steps(commands: Any) -> None:
         "describe", help="a part's rule, arguments, defaults and lines of a config"
     )
     describe.add_argument("name", metavar="NAME", help="for example ConUCB, or module.Class of your own")
+
+
+def _add_people(commands: Any) -> None:
+    chat = commands.add_parser(
+        "chat",
+        help="let a policy ask you and recommend to you, at this terminal",
+        description="A policy of a config asks you what you like, shows items and learns from your likes. "
+        "Everything is kept; the same command goes on.",
+        epilog="Any value of the config is overridden by its dotted key, for example "
+        "--policies.ConUCB.init_args.alpha=0.1",
+        allow_abbrev=False,
+    )
+    chat.add_argument(
+        "config",
+        type=Path,
+        nargs="?",
+        default=Path("live/films"),
+        metavar="CONFIG",
+        help="YAML file, or the name of one of `conbandit configs` (default: live/films)",
+    )
+    chat.add_argument("--policy", metavar="NAME", help="who recommends (default: the config's first)")
+    chat.add_argument("--user", metavar="NAME", help="who you are (default: your login)")
+    for command in (chat,):
+        command.add_argument("--items", type=int, default=3, metavar="K", help="shown at a time (default: 3)")
+        command.add_argument(
+            "--out",
+            type=Path,
+            metavar="DIR",
+            help="where all is kept (default: people/ and the config's name)",
+        )
+        command.add_argument(
+            "--store", metavar="URL", help="a PostgreSQL database for the events (default: SQLite in DIR)"
+        )
 
 
 def _add_data(commands: Any) -> None:

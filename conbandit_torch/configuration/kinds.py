@@ -12,13 +12,12 @@ from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.build import (
     GIVEN_TO_ENVIRONMENTS,
     GIVEN_TO_POLICIES,
-    not_arguments,
     public_subclasses,
 )
 from conbandit_torch.conversation.pair_rules import PairSelection
 from conbandit_torch.conversation.schedules import Schedule
 from conbandit_torch.conversation.term_rules import Selection
-from conbandit_torch.core.arguments import arguments_of
+from conbandit_torch.core.arguments import arguments_of, not_arguments
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.names import public
 from conbandit_torch.core.parts import node_of, path_of
@@ -26,6 +25,7 @@ from conbandit_torch.datasets.base import Reader
 from conbandit_torch.environments.answers import AnswerModel
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Delay
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.models.confidence import Confidence
 from conbandit_torch.models.links import Link
 from conbandit_torch.models.refits import RefitSchedule
@@ -44,6 +44,7 @@ KINDS: Mapping[str, tuple[type, str]] = {
     "answers": (AnswerModel, "answers: ..., of an environment"),
     "readers": (Reader, "data: ..., of an environment of real data"),
     "delays": (Delay, "delay: ..., of an environment"),
+    "drifts": (Drift, "drift: ..., of an environment"),
     "callbacks": (Callback, "callbacks: {NAME: ...}"),
 }
 """By name: the base class, and where a config has such a part."""

@@ -26,7 +26,8 @@ class Asking:
     Attributes:
         context: who is here, B rows, at which of their rounds, with which candidates.
         catalogue: arms and key-terms.
-        asked: [B] questions that each of the users has been asked so far.
+        asked: [B] questions that each of the users has been asked so far, since the policy began with them.
+        rounds: [B] which of their rounds this is since then, counted from 0.
         stream: reproducible random numbers of the policy, by purpose.
         levels: the regressions that a linear score rests on; empty, if there are none.
         answer_level: which of them answers enter.
@@ -38,6 +39,7 @@ class Asking:
     context: Context
     catalogue: Catalogue
     asked: Tensor
+    rounds: Tensor
     stream: Callable[[str], Stream]
     levels: Sequence[Level]
     answer_level: int
@@ -71,14 +73,17 @@ class Asking:
             self._terms.append(self._seen().terms())
         return self._terms[0]
 
+    def candidates(self) -> Tensor:
+        """[B, A, D] x: what the regressions see of the candidates."""
+        return self._seen().of(self.context)
+
     def reach(self) -> Tensor:
         """[B, A, D] P: row p_a is how the score of candidate a moves with the theta that answers change.
 
         `|p_a|_{G^-1}` is the part of its uncertainty that answers can shrink. Two levels have
         `p_a = (1-lam) M^-1 x_a` and G = M~; one level has `p_a = x_a` and G = M.
         """
-        x = self._seen().of(self.context)
-        return chain.reach(self.levels, self.models, x, self.answer_level)
+        return chain.reach(self.levels, self.models, self.candidates(), self.answer_level)
 
     def radii(self) -> Tensor:
         """[B, K] `|x~_k|_{G^-1}`: how little is known of each key-term."""
@@ -97,7 +102,9 @@ class Asking:
         """The record of some of the rows."""
         if rows is EVERY_ROW:
             return self
-        return replace(self, context=self.context.take(rows), asked=self.asked[rows])
+        return replace(
+            self, context=self.context.take(rows), asked=self.asked[rows], rounds=self.rounds[rows]
+        )
 
     def _seen(self) -> Representation:
         _ = self.model  # or else an error that says why not

@@ -26,7 +26,7 @@ class Schedule(ABC):
     def due(self, asking: Asking) -> Tensor:
         """[B] whether each row has a question to go now."""
         source = f"{type(self).__name__}.total"
-        total = expect_tensor(source, self.total(asking.context.rounds + 1), (len(asking),))
+        total = expect_tensor(source, self.total(asking.rounds + 1), (len(asking),))
         if len(total) and total.device.type == "cpu":  # on a GPU looking would wait for the device
             least, most = (float(value) for value in total.aminmax())  # NaN if any is
             if not (least >= 0 and most < float("inf")):
@@ -46,7 +46,7 @@ class LogSchedule(Schedule):
     questions: float = 5
 
     def __post_init__(self) -> None:
-        _not_negative("questions", self.questions)
+        expect_not_negative("questions", self.questions)
 
     def total(self, rounds: Tensor) -> Tensor:
         """`b(t)` of each t."""
@@ -66,7 +66,7 @@ class LinearSchedule(Schedule):
     every: int = 50
 
     def __post_init__(self) -> None:
-        _not_negative("questions", self.questions)
+        expect_not_negative("questions", self.questions)
         if self.every < 1:
             raise ValueError(f"every must be at least 1, got {self.every}")
 
@@ -105,7 +105,7 @@ class WhileUncertain(Schedule):
 
     def __post_init__(self) -> None:
         for name in ("threshold", "questions", "per_round"):
-            _not_negative(name, getattr(self, name))
+            expect_not_negative(name, getattr(self, name))
 
     def total(self, rounds: Tensor) -> Tensor:
         """The most questions that could have been asked by the end of round t."""
@@ -119,6 +119,7 @@ class WhileUncertain(Schedule):
         return due & (asking.map(lambda block: block.radii().amax(1)) > self.threshold)
 
 
-def _not_negative(name: str, value: float) -> None:
+def expect_not_negative(name: str, value: float) -> None:
+    """Refuse an argument that is no number of at least 0."""
     if not 0 <= value < float("inf"):
         raise ValueError(f"{name} must be a number of at least 0, got {value}")

@@ -42,7 +42,7 @@ class ConversationMixin(KeyTermMixin):
 
     term_model: RidgeRegression = submodule()
     answer_level = 1
-    not_arguments: ClassVar[dict[str, str]] = KeyTermMixin.not_arguments | {
+    not_arguments: ClassVar[dict[str, str]] = {
         "ridge": "with two levels the arm level's ridge is 1 - mix; set mix, or term_ridge for the key-term "
         "level"
     }
@@ -68,9 +68,7 @@ class ConversationMixin(KeyTermMixin):
         super().__init__(catalogue, num_users, schedule=schedule, select=select, **base)
         self.arm_model.set_prior(ridge=1 - mix, weight=mix)
         self.term_alpha = check_alpha("term_alpha", term_alpha)
-        arm = self.arm_model
-        root = arm.root is not None  # a policy that samples theta samples theta~ too
-        self.term_model = RidgeRegression(arm.num_rows, arm.dim, term_ridge, root=root, like=arm.moment)
+        self.term_model = self.arm_model.sibling(term_ridge)
 
     def levels(self) -> list[Level]:
         """The base's levels, with that of the key-terms inserted behind that of the arms."""

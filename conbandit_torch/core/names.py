@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _NAMES_OF = {
+    "conbandit_torch.bandits.aging": ("DiscountedLinUCB", "WindowedLinUCB"),
     "conbandit_torch.bandits.base": ("Bandit",),
     "conbandit_torch.bandits.cofineucb": ("CoFineUCB",),
     "conbandit_torch.bandits.greedy": (
@@ -20,11 +21,22 @@ _NAMES_OF = {
     "conbandit_torch.bandits.linucb": ("LinUCB",),
     "conbandit_torch.bandits.logistic": ("LogisticThompson", "LogisticUCB"),
     "conbandit_torch.bandits.neural": ("NeuralLinear", "NeuralThompson"),
+    "conbandit_torch.bandits.restarts": ("RestartMixin", "RestartingLinUCB"),
     "conbandit_torch.bandits.thompson": ("LinThompson",),
     "conbandit_torch.bandits.uniform": ("Random",),
     "conbandit_torch.callbacks.base": ("Callback",),
+    "conbandit_torch.conversation.aging": (
+        "DiscountedConLinUCB",
+        "DiscountedConUCB",
+        "WindowedConLinUCB",
+        "WindowedConUCB",
+    ),
+    "conbandit_torch.conversation.ask_again": ("AskAgainConLinUCB", "AskAgainConUCB"),
     "conbandit_torch.conversation.mixins": ("ArmConversationMixin",),
     "conbandit_torch.conversation.concofineucb": ("ConCoFineUCB",),
+    "conbandit_torch.conversation.clime": ("CLiME", "EigenvalueTest", "WeakestDirection"),
+    "conbandit_torch.conversation.clisk": ("CLiSK", "PerturbedTerm"),
+    "conbandit_torch.conversation.worth": ("WorthAsking",),
     "conbandit_torch.conversation.conlinucb": (
         "ConLinUCB",
         "ConLinUCBBS",
@@ -92,6 +104,7 @@ _NAMES_OF = {
         "Arms",
         "Comparison",
         "Question",
+        "ShiftedTerms",
         "Terms",
     ),
     "conbandit_torch.core.randomness": ("Stream",),
@@ -134,6 +147,7 @@ _NAMES_OF = {
         "FixedDelay",
         "GeometricDelay",
     ),
+    "conbandit_torch.environments.drift": ("AbruptChange", "Drift", "SmoothDrift"),
     "conbandit_torch.environments.ratings": ("Ratings",),
     "conbandit_torch.environments.recorded": ("Recorded",),
     "conbandit_torch.environments.replay.events": ("ReplayEvents",),

@@ -122,6 +122,43 @@ class Terms(_Ids):
         return source.terms(), self.of
 
 
+@dataclass(frozen=True)
+class ShiftedTerms(Terms):
+    """Vectors near key-terms: `x~_k + e`. Nobody can be asked about one, but papers have it (CLiSK).
+
+    Attributes:
+        of: [Q] ids of key-terms.
+        by: [Q, D] e, in the features that policies see.
+    """
+
+    by: Tensor
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.by.ndim != 2 or len(self.by) != len(self):
+            raise ValueError(f"ShiftedTerms needs by [{len(self)}, D], got {list(self.by.shape)}")
+
+    def take(self, rows: Index) -> ShiftedTerms:
+        """Some of them."""
+        return ShiftedTerms(self.of[rows], self.by[rows])
+
+    def features(self, source: Features) -> Tensor:
+        """[Q, D] `x~_k + e`."""
+        return source.terms(self.of) + self.by
+
+    def edges(self, catalogue: Catalogue) -> Edges:
+        """There are none."""
+        raise ValueError("a vector near a key-term has no weights over arms: ask about the key-term itself")
+
+    def table(self, source: Features) -> tuple[Tensor, Tensor]:
+        """[Q, D] and [Q]: every vector is a row of its own."""
+        return self.features(source), torch.arange(len(self), device=self.of.device)
+
+    def of_ids(self, ids: Tensor) -> ShiftedTerms:
+        """Not possible: another key-term has another shift."""
+        raise ValueError("a vector near a key-term has more than an id: ask about the key-term itself")
+
+
 class Arms(_Ids):
     """Arms, one per question.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 
@@ -26,6 +27,7 @@ class Environment(nn.Module, Remembers, ABC):
         processes: over which users are split.
         first_user: id of this process's first user among all.
         hidden_features: features that policies do not see; None: they see all.
+        details: what people may read of every arm besides its name, such as a year; None: nothing.
     """
 
     catalogue: Catalogue = submodule()
@@ -34,6 +36,7 @@ class Environment(nn.Module, Remembers, ABC):
     processes: Processes = ALONE
     first_user = 0
     hidden_features: HiddenFeatures | None = None
+    details: Sequence[Mapping[str, str]] | None = None
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,6 +8,7 @@ from torch import Tensor
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.simulated import FeedbackKind
 from conbandit_torch.environments.synthetic import Synthetic
 
@@ -38,8 +39,9 @@ class Curved(Synthetic):
         normalise: scale arms' features to length 1.
         users_per_round: how many users come each round; None: all.
         delay: how many rounds after a decision its reward comes; None: in the same round.
+        drift: how the users' preferences change; None: they do not.
         data_seed: seed of arms, key-terms, users and the network; None: `seed`.
-        seed: seed of everything else (visitors, pools, noise).
+        seed: seed of everything else (visitors, pools, noise, drift).
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Curved(Synthetic):
         normalise: bool = False,
         users_per_round: int | None = None,
         delay: Delay | None = None,
+        drift: Drift | None = None,
         data_seed: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -83,6 +86,7 @@ class Curved(Synthetic):
             normalise=normalise,
             users_per_round=users_per_round,
             delay=delay,
+            drift=drift,
             data_seed=data_seed,
             seed=seed,
         )

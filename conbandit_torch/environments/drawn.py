@@ -19,6 +19,7 @@ from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Outcome
 from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay, Late
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.simulated import FeedbackKind, Simulated
 from conbandit_torch.kernels import kernels_for
 
@@ -38,9 +39,10 @@ class Drawn(Simulated):
         balance_hidden: whether their share of `|x|^2` is to be close to their share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round. Regret is known at
             once.
+        drift: how the users' preferences change; None: they do not.
         scale: how steep the probabilities of logistic feedback are.
         answers: how people answer.
-        seed: seed of visitors, pools, noise and delays.
+        seed: seed of visitors, pools, noise, delays and drift.
     """
 
     step: Tensor = buffer()  # [] rounds of the environment
@@ -58,6 +60,7 @@ class Drawn(Simulated):
         hidden_seed: int,
         balance_hidden: bool = False,
         delay: Delay | None = None,
+        drift: Drift | None = None,
         scale: float = 1.0,
         answers: AnswerModel = ItemMean(),
         seed: int,
@@ -75,6 +78,9 @@ class Drawn(Simulated):
         self.all_users = self.num_users  # of all processes
         if delay is not None:
             self.late = Late(delay, self.catalogue, pool, seed)
+        if drift is not None:
+            _check_drift(drift, self.num_users)
+        self.drift = drift
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
         # By purpose: everyone's rounds [U] from which on it was drawn, and the draws [U, ...] of each round.
         self._drawn_ahead: dict[str, tuple[np.ndarray, tuple[Tensor, ...]]] = {}
@@ -163,3 +169,10 @@ class Drawn(Simulated):
         if self.feedback != "linear":
             return stream.uniform(users, rounds, 1).squeeze(1)
         return (self.noise * stream.normal(users, rounds, 1).squeeze(1)).to(self.theta)
+
+
+def _check_drift(drift: Drift, num_users: int) -> None:
+    if not isinstance(drift, Drift):
+        raise TypeError(f"drift must be a Drift, got {drift!r}")
+    if num_users < 2:
+        raise ValueError(f"drift: users become like others, so there must be at least 2, got {num_users}")

@@ -10,6 +10,7 @@ from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.simulated import FeedbackKind
 
 
@@ -36,9 +37,10 @@ class Ratings(Drawn):
         hidden_seed: seed of that draw; None: `seed`, and then every seed hides other features.
         balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round.
+        drift: how the users' preferences change; None: they do not.
         cache: folder of what was prepared before; None: the usual one (see `prepare`).
         data_seed: seed of what `prepare` draws.
-        seed: seed of everything else (visitors, pools, noise).
+        seed: seed of everything else (visitors, pools, noise, drift).
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Ratings(Drawn):
         hidden_seed: int | None = None,
         balance_hidden: bool = False,
         delay: Delay | None = None,
+        drift: Drift | None = None,
         cache: str | Path | None = None,
         data_seed: int = 0,
         seed: int = 0,
@@ -79,6 +82,7 @@ class Ratings(Drawn):
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
+            drift=drift,
             hidden_seed=seed if hidden_seed is None else hidden_seed,
             balance_hidden=balance_hidden,
             seed=seed,

@@ -10,17 +10,18 @@ import torch
 from torch import Tensor
 
 from conbandit_torch.core.attributes import buffer, submodule
-from conbandit_torch.core.blocks import add_at, as_table, rows_per_block
+from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, as_table, rows_per_block
 from conbandit_torch.core.catalogue import Catalogue, Edges
-from conbandit_torch.core.checks import expect_positions, expect_rows
+from conbandit_torch.core.checks import expect_positions, expect_rows, expect_tensor
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
-from conbandit_torch.core.questions import About, Answer, Arms, Question, Sides
+from conbandit_torch.core.questions import About, Answer, Arms, Question, ShiftedTerms, Sides
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Outcome
 from conbandit_torch.environments.answers import AnswerModel, Asked, ItemMean, compared
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Late
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.hiding import describe_hidden, hidden_columns
 from conbandit_torch.kernels import kernels_for
 
@@ -57,10 +58,10 @@ class Simulated(Environment):
 
     Attributes:
         hidden: how many features policies do not see.
-        seed: of what answer models draw.
+        seed: of what is drawn as the rounds go on.
     """
 
-    theta: Tensor = buffer()  # [U, D]
+    theta: Tensor = buffer()  # [U, D]; where users change, of all processes' users before any change
     rounds: Tensor = buffer()  # [U] rounds that each user has finished
     answered: Tensor = buffer()  # [U] questions that each user was asked
     _everyone: Tensor = buffer()  # [U] all ids
@@ -101,6 +102,7 @@ class Simulated(Environment):
         self.register_buffer("rounds", torch.zeros(len(theta), dtype=torch.int64))
         self.register_buffer("answered", torch.zeros_like(self.rounds))
         self.late: Late | None = None  # rewards under way, if they come late
+        self.drift: Drift | None = None  # how theta changes, if it does
         everyone = torch.arange(len(theta))
         self.register_buffer("_everyone", everyone, persistent=False)
 
@@ -130,7 +132,8 @@ class Simulated(Environment):
             raise ValueError(f"{self.num_users} users cannot be split over {processes.size} processes")
         own = processes.share_of(self.num_users)
         self.processes, self.first_user, self.num_users = processes, own.start, own.stop - own.start
-        for name in ("theta", "rounds", "answered", "_everyone"):
+        names = ("rounds", "answered", "_everyone")
+        for name in names if self.drift is not None else ("theta", *names):
             setattr(self, name, self.get_buffer(name)[own].clone())
 
     def reset(self) -> None:
@@ -154,6 +157,21 @@ class Simulated(Environment):
     def clock(self, context: Context) -> Tensor:
         """[B] which of the users' rounds noise is drawn for."""
         return context.rounds
+
+    def theta_of(self, context: Context) -> Tensor:
+        """[B, D] the true preferences of the context's users, in the rounds that it is of."""
+        if self.drift is None:
+            return self.theta[context.who]
+        return self._drifted(self.drift, context.users, context.rounds)
+
+    def _drifted(self, drift: Drift, users: Tensor, rounds: Tensor) -> Tensor:
+        theta = drift.theta(self.theta, users, rounds, Stream(self.seed, "drift"))
+        source = f"{type(drift).__name__}.theta"
+        return expect_tensor(source, theta, (len(users), self.theta.shape[1]), self.theta.dtype)
+
+    def _thetas(self, context: Context) -> tuple[Tensor, Index]:
+        """`theta_of` as kernels take it: a table, and which of its rows."""
+        return (self.theta, context.who) if self.drift is None else (self.theta_of(context), EVERY_ROW)
 
     def answer(self, context: Context, question: Question) -> Answer:
         """What people say, with this round's noise; a comparison has noise of its own on both sides."""
@@ -201,7 +219,7 @@ class Simulated(Environment):
             return mean, means.amax(1) - mean
         clip, candidates = self.feedback == "binary", self._candidates(context)
         fused: tuple[Tensor, Tensor] = kernels_for(self.theta).pulled(
-            *candidates, self.theta, context.who, arm, clip=clip
+            *candidates, *self._thetas(context), arm, clip=clip
         )
         return fused
 
@@ -217,7 +235,7 @@ class Simulated(Environment):
 
     def arm_mean(self, context: Context) -> Tensor:
         """[B, A] `x^T theta` (Eq. 2), or the probabilities that follow from it (Eq. 5)."""
-        dots = kernels_for(self.theta).dots(*self._candidates(context), self.theta, context.who)
+        dots = kernels_for(self.theta).dots(*self._candidates(context), *self._thetas(context))
         return self._means(dots)
 
     def _candidates(self, context: Context) -> tuple[Tensor, Tensor]:
@@ -229,14 +247,29 @@ class Simulated(Environment):
         return as_table(context.arm_features)
 
     def preferences(self) -> Tensor | None:
-        """[U, D] theta, times scale, unless some features are hidden, to be learned in any rotation."""
-        return None if self.hidden else self.theta * self.scale
+        """[U, D] theta, times scale, unless some features are hidden, to be learned in any rotation.
+
+        Of users who change, that of the last round which each of them has finished.
+        """
+        if self.hidden:
+            return None
+        if self.drift is None:
+            return self.theta * self.scale
+        last = (self.rounds - 1).clamp_min(0)
+        return self._drifted(self.drift, self._everyone, last) * self.scale
 
     def mean(self, context: Context, about: About) -> Tensor:
         """[Q] `sum_a w_a E[r_a]` of what each row is asked about (Eq. 4)."""
         if context.has_own_features and isinstance(about, Arms):  # this round's own
             return self.arm_mean(context.showing(about.of)).squeeze(1)
-        theta = self.theta[context.who]
+        if isinstance(about, ShiftedTerms) and not (
+            self.feedback == "linear" and self._world is self.catalogue
+        ):
+            raise ValueError(
+                "a question about a vector near a key-term needs expected rewards that are linear in the "
+                "features that policies see: ask about the key-term itself"
+            )
+        theta = self.theta_of(context)
         if self.feedback == "linear":  # the average of linear means is linear in the average
             return (about.features(self._world) * theta).sum(1)
         edges, means = self.item_means(context, about)
@@ -245,9 +278,9 @@ class Simulated(Environment):
     def item_means(self, context: Context, about: About) -> tuple[Edges, Tensor]:
         """The arms of what each row is asked about, and [E] `E[r_a]` of each."""
         edges = about.edges(self._world)
-        if isinstance(about, Arms):
+        if context.has_own_features and isinstance(about, Arms):
             return edges, self.mean(context, about)
-        theta, features = self.theta[context.who], self._world.arm_features
+        theta, features = self.theta_of(context), self._world.arm_features
         runs = rows_per_block(features.shape[1])
         dots = [
             (features[target] * theta[owner]).sum(1)

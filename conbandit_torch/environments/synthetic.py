@@ -12,6 +12,7 @@ from conbandit_torch.core.randomness import Stream
 from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
+from conbandit_torch.environments.drift import Drift
 from conbandit_torch.environments.simulated import FeedbackKind
 
 
@@ -42,8 +43,9 @@ class Synthetic(Drawn):
         hidden_seed: seed of that draw; None: `data_seed`; if that is None too, `seed`.
         balance_hidden: of many draws, take one whose share of `|x|^2` is close to its share of the features.
         delay: how many rounds after a decision its reward comes; None: in the same round.
+        drift: how the users' preferences change; None: they do not.
         data_seed: seed of arms, key-terms and users; None: `seed`.
-        seed: seed of everything else (visitors, pools, noise).
+        seed: seed of everything else (visitors, pools, noise, drift).
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Synthetic(Drawn):
         hidden_seed: int | None = None,
         balance_hidden: bool = False,
         delay: Delay | None = None,
+        drift: Drift | None = None,
         data_seed: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -118,6 +121,7 @@ class Synthetic(Drawn):
             users_per_round=users_per_round,
             hidden=hidden,
             delay=delay,
+            drift=drift,
             hidden_seed=data_seed if hidden_seed is None else hidden_seed,
             balance_hidden=balance_hidden,
             seed=seed,

@@ -43,8 +43,8 @@ class Tastes(Drawn):
         users_per_round: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.items = read_items(items)
-        catalogue = self.items.catalogue()
+        read = read_items(items)
+        catalogue = read.catalogue()
         if users < 1:
             raise ValueError(f"users must be at least 1, got {users}")
         if not 1 <= liked <= catalogue.num_terms:
@@ -67,3 +67,4 @@ class Tastes(Drawn):
             hidden_seed=seed,
             seed=seed,
         )
+        self.details = read.details

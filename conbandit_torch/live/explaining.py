@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.core.algebra import dot
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.questions import Arms
 from conbandit_torch.live.beliefs import Beliefs, about_of
 from conbandit_torch.live.input import alike
 from conbandit_torch.live.records import Belief, Event, Explanation, Reason
@@ -69,23 +71,34 @@ def _effects(
     model = levels[number].model
     solved = model.solve(who, chain.reach(levels, who, x, number))[0, 0]  # [D] G_n^-1 v_n
     values = torch.tensor([event.value for event, _ in pairs], dtype=torch.float64).to(x)
-    about = about_of([origin._replace(what="item") if rewards else origin for _, origin in pairs])
-    effect: list[float] = (model.weight * values * (about.features(seen) @ solved)).tolist()
-    return effect
+    if rewards:
+        shown = Arms(torch.tensor([origin.first for _, origin in pairs]))
+        evidence = values[:, None] * shown.features(seen)  # [n, D] y x
+    else:
+        evidence = policy.evidence(about_of([origin for _, origin in pairs]), values)
+    effects: list[float] = (model.weight * (evidence @ solved)).tolist()
+    return effects
 
 
-def beliefs_of(policy: Bandit, context: Context, names: Sequence[str]) -> list[Belief]:
-    """What is believed of each key-term, the most liked first; empty, if the policy is not linear."""
+def beliefs_of(policy: Bandit, context: Context, nobody: Context, names: Sequence[str]) -> list[Belief]:
+    """What is believed of each key-term, the most liked first; empty, if the policy is not linear.
+
+    Args:
+        policy: who believes it.
+        context: the person.
+        nobody: somebody of whom nothing is known.
+        names: of the key-terms.
+    """
     levels, seen = policy.levels(), policy.representation
     if not levels or seen is None or not names:
         return []
-    terms, projected = seen.terms(), seen.terms()[None]  # [K, D] and [1, K, D]
+    terms = seen.terms()  # [K, D]
     estimate = terms @ policy.thetas(context.who)[0][0]  # [K]
-    for level in levels[1 : policy.answer_level + 1]:
-        projected = level.projected(projected)
-    model = levels[policy.answer_level].model
-    width = model.norm(policy.models_of(context.who), projected)[0]  # [K] |x~|_{G^-1}
-    at_first = projected[0].norm(dim=1) / model.ridge**0.5
+    plain = [replace(level, factor=1.0) for level in levels]
+    width, at_first = (
+        chain.width(plain, policy.models_of(one.who), terms[None])[0]  # type: ignore[index]
+        for one in (context, nobody)
+    )  # [K] each
     sure = (1 - width / at_first.clamp_min(torch.finfo(width.dtype).tiny)).clamp(0, 1)
     order = estimate.argsort(descending=True, stable=True).tolist()
     columns = (estimate.tolist(), width.tolist(), sure.tolist())

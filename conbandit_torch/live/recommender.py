@@ -192,15 +192,12 @@ class Recommender:
                 for place, event in zip(asked, self._ledger.record(batch), strict=True):
                     events[place] = event
             pairs = zip(users, events, strict=True)
-            found = [
-                None if event is None else beliefs.vocabulary.asked(user, event) for user, event in pairs
-            ]
-        return found
+            return [None if event is None else beliefs.vocabulary.asked(user, event) for user, event in pairs]
 
     def answer_many(
         self, users: Sequence[str], questions: Sequence[Asked | int], values: Sequence[float | None]
     ) -> None:
-        """Learn answers, as `answer` does. Those of one kind, of distinct users, are one step of the policy."""
+        """Learn answers, as `answer` does. Those of one kind and of distinct users are one step."""
         expect_lengths(users=users, questions=questions, values=values)
         ids = [id_of(one, "question") for one in questions]
         given = [None if value is None else in_range("an answer", value, self.range) for value in values]
@@ -269,7 +266,8 @@ class Recommender:
     def profile(self, user: str) -> Profile:
         """What is believed of a person's taste; nothing is written."""
         with self._ledger.looking() as beliefs:
-            found = beliefs_of(beliefs.policy, self._at(user, 0), beliefs.vocabulary.terms.all)
+            who, nobody = self._at(user, 0), beliefs.stranger(0)
+            found = beliefs_of(beliefs.policy, who, nobody, beliefs.vocabulary.terms.all)
             middle = sum(belief.estimate for belief in found) / max(1, len(found))
             return Profile(user, tuple(found), middle)
 
@@ -288,6 +286,14 @@ class Recommender:
                 name = None if event.user is None else names.get(event.user)
                 if name is not None:
                     yield vocabulary.happened(name, event, origin)
+
+    def history(self, user: str) -> list[Happened]:
+        """All that happened to a person, in order."""
+        with self._ledger.looking() as beliefs:
+            if not self._ledger.knows(user):
+                return []
+            batches = self._ledger.store.batches(users=self._ledger.admit([user]))
+            return [beliefs.vocabulary.happened(user, *pair) for batch in batches for pair in batch]
 
     # What changes besides
 
@@ -329,6 +335,16 @@ class Recommender:
             if not self._ledger.knows(user):
                 raise ValueError(f"there is no user {user!r} to forget")
             self._ledger.forget(user)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that was learned from the people whom this process has."""
+        with self._ledger.looking() as beliefs:
+            return beliefs.state()
+
+    def rebuild(self) -> None:
+        """Build the state anew from all events, without the last snapshot; it is the same afterwards."""
+        with self._ledger.looking():
+            self._ledger.rebuild()
 
     def snapshot(self) -> None:
         """Keep the state now, so that opening the store is quick."""

@@ -96,7 +96,7 @@ class Belief:
     Attributes:
         term: its name.
         estimate: how much it is liked, on the scale of rewards.
-        width: how uncertain that is: `|x~|_{G^-1}`, with the matrix G of the level that answers enter.
+        width: how uncertain that is: the width of `x~` in all levels, with factors of 1 (Eq. 7).
         sure: the share of a new user's width that is gone, from 0 to 1.
     """
 

@@ -118,6 +118,11 @@ class RidgeRegression(Inverses):
             self.set_initial("root", root)
         self.reset_rows(EVERY_ROW)
 
+    def sibling(self, ridge: float) -> RidgeRegression:
+        """As many regressions of the same kind, with another ridge, for a further level of a chain."""
+        root = self.root is not None  # a policy that samples one level samples them all
+        return RidgeRegression(self.num_rows, self.dim, ridge, root=root, like=self.moment)
+
     def coefficients(self, who: Index = EVERY_ROW, centre: Tensor | None = None) -> Tensor:
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
         self._expect_models(who)
@@ -155,21 +160,11 @@ class RidgeRegression(Inverses):
             targets: [B] y.
             weight: [B] the observations' own weights, beside that of the regression; None: 1.
         """
-        number = self._number(ids)
-        self._expect_models(ids)
-        for name, given, shape in (
-            ("features", features, (number, self.dim)),
-            ("targets", targets, (number,)),
-            ("weight", weight, (number,)),
-        ):
-            if given is not None and given.shape != shape:
-                raise ValueError(f"{name} must be {list(shape)}, got {list(given.shape)}")
+        self._expect_observations(ids, features, targets, weight)
         if weight is not None:
-            if bool((~((weight >= 0) & weight.isfinite())).any()):
-                raise ValueError("weight must hold finite numbers of at least 0")
             root = weight.sqrt()
             features, targets = features * root[:, None], targets * root
-        waves = _waves(ids)
+        waves = repeats_apart(ids)
         if len(waves) > max(self.dim, 1):  # one exact inverse takes about as long as that many steps
             assert isinstance(ids, Tensor)  # a slice has no repeats, for the type checker
             often = torch.bincount(ids, minlength=self.num_rows)[ids] > max(self.dim, 1)  # [B]
@@ -185,6 +180,22 @@ class RidgeRegression(Inverses):
         for rows in waves:
             who = ids if rows is EVERY_ROW else rows_of(ids, rows)  # type: ignore[arg-type]
             self._step(who, rows_of(features, rows), rows_of(targets, rows))
+
+    def _expect_observations(
+        self, ids: Index, features: Tensor, targets: Tensor, weight: Tensor | None
+    ) -> None:
+        """Refuse observations that are not of the models, or of another shape."""
+        number = len(ids) if isinstance(ids, Tensor) else len(range(len(self.count))[ids])
+        self._expect_models(ids)
+        for name, given, shape in (
+            ("features", features, (number, self.dim)),
+            ("targets", targets, (number,)),
+            ("weight", weight, (number,)),
+        ):
+            if given is not None and given.shape != shape:
+                raise ValueError(f"{name} must be {list(shape)}, got {list(given.shape)}")
+        if weight is not None and bool((~((weight >= 0) & weight.isfinite())).any()):
+            raise ValueError("weight must hold finite numbers of at least 0")
 
     @property
     def state(self) -> Regressions:
@@ -254,7 +265,7 @@ class RidgeRegression(Inverses):
             self.count[ids] = processes.sum(self.count[ids])
 
 
-def _waves(ids: Index) -> list[Index]:
+def repeats_apart(ids: Index) -> list[Index]:
     """Rows of `ids` in runs without repeats: every id's first, then every id's second, and so on."""
     if isinstance(ids, slice) or len(ids) < 2:
         return [EVERY_ROW]

@@ -10,8 +10,11 @@ import numpy as np
 import torch
 
 from conbandit_torch import (
+    AbruptChange,
     ArmCon,
     Arms,
+    AskAgainConLinUCB,
+    AskAgainConUCB,
     BarycentricSpanner,
     CoFineUCB,
     ConCoFineUCB,
@@ -22,6 +25,9 @@ from conbandit_torch import (
     Context,
     ConThompson,
     ConUCB,
+    DiscountedConLinUCB,
+    DiscountedConUCB,
+    DiscountedLinUCB,
     Environment,
     EpsilonGreedy,
     GeneratedLog,
@@ -42,12 +48,16 @@ from conbandit_torch import (
     MaxConfidenceRadius,
     NoConversation,
     Random,
+    RestartingLinUCB,
     Synthetic,
     UpperConfidenceTerm,
     VarLCR,
     VarMRC,
     VarRS,
     WhileUncertain,
+    WindowedConLinUCB,
+    WindowedConUCB,
+    WindowedLinUCB,
     play_round,
 )
 from tests.conftest import GOLDEN
@@ -124,6 +134,10 @@ def synthetic(**changes):
 
 def hidden(**changes):
     return synthetic(hidden=2, **changes)
+
+
+def changing(**changes):
+    return synthetic(drift=AbruptChange(at=[30, 60], share=0.6), **changes)
 
 
 def replayed_to_everyone(**changes):
@@ -244,7 +258,21 @@ def _concofine_cases():
     yield _case("replayed to everyone", replayed_to_everyone, ConCoFineUCB, **LOG)
 
 
-CASES = dict([*_usual_cases(), *_unusual_cases()])
+def _aging_cases():
+    for policy in (DiscountedLinUCB, WindowedLinUCB):
+        yield _case("synthetic", synthetic, policy)
+        yield _case("replayed", replayed, policy)
+    for policy in (DiscountedConUCB, WindowedConUCB, DiscountedConLinUCB, WindowedConLinUCB):
+        ages = {"gamma": 0.97} if policy.__name__.startswith("Discounted") else {"window": 20}
+        yield _case("changing", changing, policy, **LINEAR, **ages)
+        yield _case("hidden", hidden, policy, **UNCERTAIN)
+    for policy in (RestartingLinUCB, AskAgainConUCB, AskAgainConLinUCB):
+        asks = {} if policy is RestartingLinUCB else LINEAR
+        yield _case("changing", changing, policy, **asks, patience=20.0)
+        yield _case("hidden", hidden, policy, **asks, patience=2.0, growth=1.5)
+
+
+CASES = dict([*_usual_cases(), *_unusual_cases(), *_aging_cases()])
 CONCOFINE_CASES = dict(_concofine_cases())
 
 

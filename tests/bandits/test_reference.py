@@ -5,14 +5,19 @@ import inspect
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import conbandit_torch
 from conbandit_torch import (
     ArmCon,
     ArmConversationMixin,
     Arms,
+    AskAgainConLinUCB,
+    AskAgainConUCB,
     Bandit,
     BarycentricSpanner,
+    CLiME,
+    CLiSK,
     CoFineUCB,
     Comparison,
     ComparisonMixin,
@@ -27,6 +32,9 @@ from conbandit_torch import (
     ConThompson,
     ConUCB,
     ConversationMixin,
+    DiscountedConLinUCB,
+    DiscountedConUCB,
+    DiscountedLinUCB,
     EpsilonGreedy,
     GraphConUCB,
     GraphMixin,
@@ -42,20 +50,27 @@ from conbandit_torch import (
     NeuralLinear,
     NeuralThompson,
     OneLevelMixin,
+    PerturbedTerm,
     Random,
     RelativeConUCB,
+    RestartingLinUCB,
+    RestartMixin,
     Schedule,
     Terms,
     VarLCR,
     VarMRC,
     VarRS,
+    WindowedConLinUCB,
+    WindowedConUCB,
+    WindowedLinUCB,
     play_round,
 )
 from conbandit_torch.conversation.spanner import spanner
 from tests.conftest import ALGEBRA, small_world, weights
 from tests.helpers.hidden import HIDDEN_POLICIES
 from tests.helpers.policies import ArmCoFineUCB, ArmEpsilon, ArmThompson, BareThompson
-from tests.reference import linear, logistic, others
+from tests.reference import aging as aged
+from tests.reference import asking, linear, logistic, others, restarts
 
 
 class Fractional(Schedule):
@@ -101,6 +116,21 @@ def one_level(policy, rule):
     return Reference(policy, "terms", make, **arguments)
 
 
+def shifted(**arguments):
+    about = arguments.get("ask_about", "term")
+    return Reference(
+        CLiSK,
+        "terms",
+        lambda u, p, W: asking.CLiSK(u.X, W, u.shift, about, ridge=0.8, alpha=0.4),
+        **{"ridge": 0.8, "alpha": 0.4, "perturb": PerturbedTerm(0.5, 0.8)} | arguments,
+    )
+
+
+def weakest():
+    arguments = {"ridge": 0.8, "alpha": 0.4}
+    return Reference(CLiME, "terms", lambda u, p, W: asking.CLiME(u.X, W, **arguments), **arguments)
+
+
 def drawing(policy, reference, kind="plain", **arguments):
     return Reference(policy, kind, lambda u, p, W: reference(6, u.draw, **arguments), **arguments)
 
@@ -144,6 +174,35 @@ def clicks_two_levels(policy, reference, **arguments):
     return Reference(policy, "terms", make, **arguments)
 
 
+def aging(policy, kind, **arguments):
+    """A bandit for users who change, alone or conversing, on one level or two."""
+    ages = {name: arguments[name] for name in ("gamma", "window") if name in arguments}
+    levels = {name: value for name, value in arguments.items() if name not in ages}
+
+    def make(u, p, W):
+        clock = lambda: u.t  # noqa: E731
+        if kind == "plain":
+            return aged.WindowedLinUCB(6, clock, **arguments)
+        how = aged.Windowed if "window" in ages else aged.Discounted
+        level = aged.AgingConUCB if "mix" in levels else aged.AgingConLinUCB
+        return level(u.X, W, clock, how, ages, **levels)
+
+    return Reference(policy, kind, make, **arguments)
+
+
+def restarting(policy, kind, make, variance, weight=1.0, **arguments):
+    """A policy that forgets users at the least surprise, so that it does."""
+    test = {"patience": 1.2, "growth": 1.3, "shift": 0.7}
+
+    def restart(u, p, W):
+        return restarts.Restarting(
+            lambda: make(u.X, W, **arguments), variance, weight, clock=lambda: u.t, **test
+        )
+
+    return Reference(policy, kind, restart, **arguments, **test)
+
+
+TWO_LEVELS = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
 POLICIES = {
     "Random": drawing(Random, others.Random),
     "LinUCB": plain(LinUCB, ridge=0.8, alpha=0.4),
@@ -162,6 +221,9 @@ POLICIES = {
     "ConLinUCB-MCR": one_level(ConLinUCBMCR, "max_confidence_radius"),
     "ConLinUCB-UCB": one_level(ConLinUCBUCB, "upper_confidence"),
     "ConLinUCB-BS": one_level(ConLinUCBBS, "random"),
+    "CLiSK": shifted(),
+    "CLiSK, as published": shifted(ask_about="perturbed"),
+    "CLiME": weakest(),
     "Greedy": drawing(Greedy, others.Greedy, ridge=0.8),
     "EpsilonGreedy": drawing(EpsilonGreedy, others.EpsilonGreedy, epsilon=0.3, ridge=0.8),
     "ArmEpsilon": drawing(ArmEpsilon, others.EpsilonGreedy, "arms", epsilon=0.3, ridge=0.8),
@@ -181,6 +243,26 @@ POLICIES = {
     "ConLogisticThompson": clicks_two_levels(
         ConLogisticThompson, logistic.ConLogisticThompson, scale=0.4, term_scale=0.9
     ),
+    "DiscountedLinUCB": clicks(DiscountedLinUCB, aged.DiscountedLinUCB, gamma=0.9, ridge=0.8, alpha=0.4),
+    "RestartingLinUCB": restarting(
+        RestartingLinUCB,
+        "plain",
+        lambda X, W, **given: linear.LinUCB(6, **given),
+        restarts.of_one_level,
+        ridge=0.8,
+        alpha=0.4,
+    ),
+    "AskAgainConUCB": restarting(
+        AskAgainConUCB, "terms", linear.ConUCB, restarts.of_two_levels, weight=0.7, **TWO_LEVELS
+    ),
+    "AskAgainConLinUCB": restarting(
+        AskAgainConLinUCB, "terms", linear.ConLinUCB, restarts.of_one_level, ridge=0.8, alpha=0.4
+    ),
+    "WindowedLinUCB": aging(WindowedLinUCB, "plain", window=6, ridge=0.8, alpha=0.4),
+    "DiscountedConUCB": aging(DiscountedConUCB, "terms", gamma=0.9, **TWO_LEVELS),
+    "WindowedConUCB": aging(WindowedConUCB, "terms", window=6, **TWO_LEVELS),
+    "DiscountedConLinUCB": aging(DiscountedConLinUCB, "terms", gamma=0.9, ridge=0.8, alpha=0.4),
+    "WindowedConLinUCB": aging(WindowedConLinUCB, "terms", window=6, ridge=0.8, alpha=0.4),
 }
 SCHEDULES = {
     "log": (LogSchedule(5), lambda t: 5 * np.floor(np.log(t))),
@@ -203,7 +285,7 @@ def test_every_exported_policy_has_a_reference():
     exported = (getattr(conbandit_torch, name) for name in conbandit_torch.__all__)
     policies = {c for c in exported if inspect.isclass(c) and issubclass(c, Bandit)}
     # The first two are abstract; the others stand over another mixin, as in RelativeConUCB and GraphConUCB.
-    assert policies - compared == {Bandit, ArmConversationMixin, ComparisonMixin, GraphMixin}
+    assert policies - compared == {Bandit, ArmConversationMixin, ComparisonMixin, GraphMixin, RestartMixin}
 
 
 class OneUser:
@@ -233,6 +315,13 @@ class OneUser:
         over_spanner = isinstance(self.policy.select, BarycentricSpanner)
         members = spanner(terms) if over_spanner else torch.arange(len(terms))
         return int(members[self.policy.stream("term").integers(*at, 1, len(members))])
+
+    def shift(self, question, term):
+        """CLiSK's shift of a key-term: a normal number, drawn again until it is small enough, by quantiles."""
+        number = question * self.environment.catalogue.num_terms + term
+        uniform = self.policy.stream("shift").uniform(torch.tensor([self.user]), number, 6)[0].numpy()
+        low, high = stats.norm.cdf([-0.8 / 0.5, 0.8 / 0.5])
+        return 0.5 * stats.norm.ppf(low + (high - low) * uniform)
 
     def draw(self, kind, purpose, count):
         at = torch.tensor([self.user]), torch.tensor([self.t])
@@ -272,5 +361,8 @@ def test_policy_equals_reference(name, schedule, present):
         assert shown[user] == [int(a) for a in expected_shown]
         assert asked[user] == [tuple(np.atleast_1d(things)) for things in expected_asked]
         assert (case.kind == "plain") == (not asked[user])
+        if isinstance(reference, restarts.Restarting):
+            assert int(policy.restarts[user]) == reference.restarts
+            assert policy.restarts.any()
         if policy.coefficients() is not None:  # the mean of a sampling policy, no sample
             np.testing.assert_allclose(policy.coefficients()[user], thetas[-1], **ALGEBRA)

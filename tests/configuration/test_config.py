@@ -160,7 +160,7 @@ MISTAKES = {
     ),
     "list for a part": (
         changed("policies.Con.init_args.schedule", [1]),
-        "policies.Con.init_args.schedule: expected one of LinearSchedule, LogSchedule, NoConversation, WhileUncertain; got [1]",
+        "policies.Con.init_args.schedule: expected one of EigenvalueTest, LinearSchedule, LogSchedule, NoConversation, WhileUncertain, WorthAsking; got [1]",
     ),
     "wrong type in a part": (
         changed(
@@ -211,7 +211,7 @@ MISTAKES = {
     ),
     "number for a schedule": (
         changed("policies.Con.init_args.schedule", 5),
-        "policies.Con.init_args.schedule: unknown class '5'; valid: LinearSchedule, LogSchedule, NoConversation",
+        "policies.Con.init_args.schedule: unknown class '5'; valid: EigenvalueTest, LinearSchedule, LogSchedule, NoConversation",
     ),
     "a choice that is none": (
         changed("environment.init_args.feedback", "x"),

@@ -1,0 +1,181 @@
+"""A study: the policies of a config, each with a store of its own, and the people who meet them."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+
+import yaml
+
+from conbandit_torch.configuration.build import build_environment, build_policy_for
+from conbandit_torch.core.catalogue import Catalogue
+from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.core.files import make_folder, write_atomically
+from conbandit_torch.live.recommender import Recommender
+from conbandit_torch.live.records import Explanation, Profile
+from conbandit_torch.live.visiting import Card, Turn, Visits
+from conbandit_torch.live.visitors import Visitor, Visitors
+from conbandit_torch.running.plan import Plan, first_difference
+
+CONFIG = "study.yaml"
+ITEMS = "items.csv"
+_VISITORS = "visitors.db"
+_EVENTS = "people.db"
+_SEPARATOR = "|"
+
+
+class Study:
+    """The policies of a config, and the people who meet them. Calls may come from several threads.
+
+    The config's environment gives the items and key-terms; the people are real.
+
+    Args:
+        plan: the config, resolved.
+        folder: where everything is kept; a study that is there goes on.
+        store: SQLAlchemy URL of a PostgreSQL database for the events; None: SQLite files in the folder.
+        slate: items that are shown at a time.
+    """
+
+    def __init__(self, plan: Plan, folder: Path, *, store: str | None = None, slate: int = 3) -> None:
+        if slate < 1:
+            raise ConfigError(f"expected at least 1 item at a time, got {slate}")
+        self.plan, self.folder = plan, folder
+        environment = build_environment(plan, plan.seeds[0])
+        catalogue = environment.catalogue
+        if slate > catalogue.num_arms:
+            raise ConfigError(f"{plan.source}: there are {catalogue.num_arms} items, fewer than {slate}")
+        names = distinct(catalogue.arm_names)
+        self.cards = _cards(catalogue, names, environment.details)
+        self._keep_config()
+        write_atomically(folder / ITEMS, as_csv(self.cards.values()))
+        self.recommenders: dict[str, Recommender] = {}
+        try:
+            self.visitors = Visitors(store or folder / _VISITORS, list(plan.policies), plan.seeds[0])
+            for policy in plan.policies:
+                make_folder(folder / policy)
+                self.recommenders[policy] = Recommender(
+                    build_policy_for(plan, policy, catalogue, 1, plan.seeds[0]),
+                    names,
+                    distinct(catalogue.term_names),
+                    store=store or events_file(folder, policy),
+                    name=table_name(plan, policy),
+                    alone=True,
+                )
+        except BaseException:
+            self.close()
+            raise
+        self.visits = Visits(self.cards, slate, plan.seeds[0])
+
+    def _keep_config(self) -> None:
+        """Write down what this study is, or refuse another one's folder."""
+        make_folder(self.folder)
+        path = self.folder / CONFIG
+        if path.is_file():
+            known, now = (
+                {key: config[key] for key in ("environment", "policies", "seeds")}
+                for config in (yaml.safe_load(path.read_text("utf-8")), yaml.safe_load(self.plan.dump()))
+            )
+            if known != now:
+                raise ConfigError(
+                    f"{path}: this folder is of another study ({first_difference(known, now)}): give another "
+                    "with --out"
+                )
+            return
+        write_atomically(path, self.plan.dump())
+
+    def join(self, user: str, policy: str | None = None) -> Visitor:
+        """Let somebody take part, with a policy of theirs or the least used one."""
+        if policy is not None and policy not in self.recommenders:
+            raise ConfigError(f"there is no policy {policy!r}{choices(policy, self.recommenders)}")
+        return self.visitors.join(user, policy)
+
+    def turn(self, visitor: Visitor, *, move_on: bool = False) -> Turn:
+        """What the person is to be asked or shown now: the same until they answer, react or move on.
+
+        Args:
+            visitor: who.
+            move_on: leave what is shown now, with the reactions that it has.
+        """
+        return self.visits.turn(self.recommenders[visitor.policy], visitor, move_on=move_on)
+
+    def answer(self, visitor: Visitor, question: int, value: float | None) -> None:
+        """Learn an answer to a question of `turn`; None: they do not know."""
+        self.visits.answer(self.recommenders[visitor.policy], visitor, question, value)
+
+    def react(self, visitor: Visitor, decision: int, reward: float) -> None:
+        """Learn what an item of `turn` was worth to the person."""
+        self.visits.react(self.recommenders[visitor.policy], visitor, decision, reward)
+
+    def profile(self, visitor: Visitor) -> Profile:
+        """What is believed of the person's taste."""
+        return self.recommenders[visitor.policy].profile(visitor.user)
+
+    def explain(self, visitor: Visitor, item: str) -> Explanation:
+        """Why an item has its score for the person."""
+        return self.recommenders[visitor.policy].explain(visitor.user, item)
+
+    def forget(self, visitor: Visitor) -> None:
+        """Delete all that there is of a person; the policy is then what the others have taught it."""
+        recommender = self.recommenders[visitor.policy]
+        with self.visits.of(recommender, visitor).lock:
+            if visitor.user in recommender.users:
+                recommender.forget(visitor.user)
+            self.visitors.leave(visitor.user)
+            self.visits.drop(visitor)
+
+    def close(self) -> None:
+        """Keep everything, and let other processes have it."""
+        for recommender in self.recommenders.values():
+            recommender.close()
+        if hasattr(self, "visitors"):
+            self.visitors.close()
+
+
+def events_file(folder: Path, policy: str) -> Path:
+    """Where a policy's events are, unless they are in PostgreSQL."""
+    return folder / policy / _EVENTS
+
+
+def table_name(plan: Plan, policy: str) -> str:
+    """What the names of a policy's tables begin with."""
+    return f"policy{list(plan.policies).index(policy)}"
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names, those that come again with a number: people must be able to tell them apart."""
+    counts: Counter[str] = Counter()
+    found = []
+    for name in names:
+        counts[name] += 1
+        found.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return found if len(set(found)) == len(found) else [f"{name} #{n}" for n, name in enumerate(names)]
+
+
+def _cards(
+    catalogue: Catalogue, names: Sequence[str], details: Sequence[Mapping[str, str]] | None
+) -> dict[str, Card]:
+    """What people see of every item, by its name."""
+    edges, terms = catalogue.terms_of(catalogue.all_arms), distinct(catalogue.term_names)
+    own: list[list[str]] = [[] for _ in names]
+    for arm, term in zip(edges.owner.tolist(), edges.target.tolist(), strict=True):
+        own[arm].append(terms[term])
+    return {
+        name: Card(name, tuple(own[arm]), dict(details[arm]) if details is not None else {})
+        for arm, name in enumerate(names)
+    }
+
+
+def as_csv(cards: Iterable[Card]) -> str:
+    """The items as the table `items` of `Table`."""
+    cards = list(cards)
+    columns = list(dict.fromkeys(column for card in cards for column in card.details))
+    file = StringIO(newline="")
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow(["item", "terms", *columns])
+    for card in cards:
+        own = [card.details.get(column, "") for column in columns]
+        table.writerow([card.item, _SEPARATOR.join(card.terms), *own])
+    return file.getvalue()
