@@ -72,8 +72,10 @@ class Report:
 
     def markdown(self) -> str:
         """For `report.md`."""
-        rows = _markdown([self.headings, *self.lines])
-        besides = ["", "Off-policy estimates:", "", *_markdown(self.off_policy)] if self.off_policy else []
+        rows = markdown_table([self.headings, *self.lines])
+        besides = (
+            ["", "Off-policy estimates:", "", *markdown_table(self.off_policy)] if self.off_policy else []
+        )
         return "\n".join(["# Report", "", *rows, "", self.order, *besides, "", self.notes, ""])
 
     def __str__(self) -> str:
@@ -84,7 +86,8 @@ class Report:
         return self.markdown()
 
 
-def _markdown(lines: list[list[str]]) -> list[str]:
+def markdown_table(lines: list[list[str]]) -> list[str]:
+    """Lines of a table in Markdown; the first is its heading."""
     rule = ["---", *["---:"] * (len(lines[0]) - 1)]
     return [f"| {' | '.join(cells)} |" for cells in (lines[0], rule, *lines[1:])]
 
@@ -107,7 +110,7 @@ def compare(
     means = {name: objective.sign * float(final.mean()) for name, final in finals.items()}
     ranked = sorted(results, key=lambda name: (np.isnan(means[name]), means[name]))  # no number: last
     clicks = UserIntervals(results, seeds)
-    p_values = _holm(
+    p_values = holm(
         {
             pair: clicks.p(*pair, _paired_p(finals, *pair)) if seeds else np.nan
             for pair in combinations(ranked, 2)
@@ -126,7 +129,7 @@ def compare(
                 clicks.with_interval(finals[name], objective.digits, name),
                 _mean(finals[name] / base.mean(), ".1%") if base.mean() else "-",
                 "-" if name == baseline else clicks.with_interval(gained, objective.digits, name, baseline),
-                "-" if name == baseline else _p(p_values[pair]),
+                "-" if name == baseline else p_value(p_values[pair]),
                 _BESIDES[objective][1](own, seeds or own.seeds),
                 _mean(own.final("questions", seeds or None), ".1f"),
                 _EFFORT[objective][1](own, seeds or own.seeds),
@@ -196,7 +199,7 @@ def _paired_p(finals: dict[str, np.ndarray], one: str, other: str) -> float:
     return float(2 * stdtr(count - 1, -abs(t)))
 
 
-def _holm(p_values: dict[Pair, float]) -> dict[Pair, float]:
+def holm(p_values: dict[Pair, float]) -> dict[Pair, float]:
     """Holm's correction: all pairs are tested, and one error in all of them is to be unlikely."""
     tested = sorted((p, pair) for pair, p in p_values.items() if not np.isnan(p))
     corrected, largest = dict(p_values), 0.0
@@ -271,7 +274,8 @@ def _mean(values: np.ndarray, form: str) -> str:
     return "-" if np.isnan(values).any() else format(float(values.mean()), form)
 
 
-def _p(value: float) -> str:
+def p_value(value: float) -> str:
+    """A p value for people."""
     if np.isnan(value):
         return "-"
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
