@@ -25,7 +25,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     folder = options.out or Path("runs") / f"leaderboard-{board.protocol.name}"
     if not options.page_only:
         how = {"jobs": options.jobs, "backend": options.backend}
-        play(board, folder, console, tasks=tasks, policies=policies, **how)
+        play(board, folder, console, tasks=tasks, policies=policies, parameters=options.parameters, **how)
     elif not folder.is_dir():
         raise ConfigError(f"--out {folder}: no such folder; without --page-only, the command fills it")
     Terminal().print(f"Page: {write_page(board, folder)}", soft_wrap=True)

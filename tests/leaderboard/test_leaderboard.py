@@ -124,6 +124,14 @@ def test_the_same_command_again_runs_nothing_and_writes_the_same_page(played, ca
     assert "trial" not in capsys.readouterr().err
 
 
+def test_published_parameters_alone_need_no_tuning(tmp_path):
+    board, out = write_board(tmp_path / "board"), tmp_path / "out"
+    some = ["--tasks", "plain", "--policies", "Random", "LinUCB", "--parameters", "published"]
+    assert main(["leaderboard", str(board), "--out", str(out), *some]) == 0
+    assert sorted(path.name for path in (out / "plain").iterdir()) == ["published"]
+    assert "Not run yet" in (out / "index.html").read_text()
+
+
 MINE = """
 from conbandit_torch import LinUCB
 
