@@ -22,7 +22,7 @@ from conbandit_torch.configuration.build import build_environment, build_policy
 from conbandit_torch.configuration.load import resolve
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
-from conbandit_torch.leaderboard.board import Board, Entry, Part, Task
+from conbandit_torch.leaderboard.board import PROTOCOL, Board, Entry, Part, Task
 from conbandit_torch.running.runner import run
 from conbandit_torch.running.workers import Backend, Crashed, results_of
 from conbandit_torch.tuning.score import describe
@@ -174,7 +174,7 @@ def _evaluate(
     parts = {name: part for name, part in parts.items() if name not in read_json(noted)}
     if not parts:
         return
-    plan = resolve(board.config_of(task, parts), board.folder / "protocol.yaml")
+    plan = resolve(board.config_of(task, parts), board.folder / PROTOCOL)
     first = plan.seeds[0]
     environment = build_environment(plan, first)
     failed = {}
@@ -185,7 +185,7 @@ def _evaluate(
             failed[name] = str(error)
     sound = {name: part for name, part in parts.items() if name not in failed}
     if sound:
-        plan = resolve(board.config_of(task, sound), board.folder / "protocol.yaml")
+        plan = resolve(board.config_of(task, sound), board.folder / PROTOCOL)
         results = run(plan, where, console, jobs=jobs, threads=1, backend=backend)
         if len(results) < len(plan.jobs()) or any(result.stopped for result in results):
             raise KeyboardInterrupt

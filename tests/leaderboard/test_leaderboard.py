@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from conbandit_torch.commands.main import main
-from conbandit_torch.leaderboard.board import read_board
+from conbandit_torch.leaderboard.read_board import read_board
 from conbandit_torch.results.read import read_results
 from conbandit_torch.tuning.tune import finished, open_study
 from tests.helpers.boards import RANGE, write_board
