@@ -25,7 +25,7 @@ _GREEK = (
 _OPERATORS = {"sum": r"\sum", "argmax": r"\operatorname*{arg\,max}", "argmin": r"\operatorname*{arg\,min}"}
 _FUNCTIONS = ("exp", "log", "max", "min", "det")
 _SIGNS = {
-    "+=": r"\mathrel{{+}{=}}",
+    "+=": r"\text{ += }",
     "<=": r"\le ",
     ">=": r"\ge ",
     "->": r"\to ",
@@ -41,7 +41,7 @@ _TOKEN = re.compile(
              | [A-Za-z])
       | (?P<number>\d+(?:\.\d+)?)
       | (?P<sign>\+=|<=|>=|->|\.\.\.|[=+\-*/(),;:.<>\[\]|])
-      | (?P<decoration>~|'|\^-1|[_^](?:\{[^}]*\}|\w+))
+      | (?P<decoration>~|'|\^-1|[_^](?:\{[^}]*\}|[A-Za-z0-9]+))
       | (?P<other>.)""",
     re.VERBOSE,
 )
@@ -100,7 +100,7 @@ def _trimmed(run: str) -> list[tuple[str, bool]]:
         if shorter == core:
             return [(run, False)]
         core = shorter.strip(" ,;:.")
-    if not re.search(r"[A-Za-z]", core):
+    if not re.search(r"[A-Za-z]", re.sub(rf"\b(?:{'|'.join((*_OPERATORS, *_FUNCTIONS))})\b", "", core)):
         return [(run, False)]
     before, _, after = run.partition(core)
     return [(before, False), (core, True), (after, False)]
