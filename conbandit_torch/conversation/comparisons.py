@@ -117,7 +117,9 @@ class RelativeConUCB(ComparisonMixin, ConversationMixin, LinUCB):
         seed: seed of the policy's own random draws.
     """
 
-    not_arguments: ClassVar[dict[str, str]] = ConversationMixin.not_arguments | ComparisonMixin.not_arguments
+    not_arguments: ClassVar[dict[str, str]] = {
+        "link": "what `learn_as` makes of a comparison (1, 0, or a difference of 1) is for linear means"
+    }
 
     def __init__(
         self,

@@ -57,6 +57,11 @@ class GraphMixin(KeyTermMixin):
                 f"{type(self).__name__} spreads answers with weights, which a representation that learns "
                 f"({type(self.representation).__name__}) has no log of: give one that does not learn"
             )
+        if not self.link.is_linear:
+            raise ValueError(
+                f"{type(self).__name__} learns answers of similar key-terms by least squares with weights, "
+                f"which are for linear means, not for those of {self.link!r}: use the link Identity()"
+            )
         if similarity is None:
             similarity = term_similarity(catalogue)
         size = catalogue.num_terms
@@ -120,7 +125,9 @@ class GraphConUCB(GraphMixin, ConversationMixin, LinUCB):
         seed: seed of the policy's own random draws.
     """
 
-    not_arguments: ClassVar[dict[str, str]] = ConversationMixin.not_arguments
+    not_arguments: ClassVar[dict[str, str]] = {
+        "link": "answers of similar key-terms are learned by least squares with weights, for linear means"
+    }
 
     def __init__(
         self,

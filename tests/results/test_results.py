@@ -18,9 +18,10 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest
 from conbandit_torch.results import plots
 from conbandit_torch.results.aggregate import aggregate
+from conbandit_torch.results.paired import holm
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
-from conbandit_torch.results.report import _holm, compare
+from conbandit_torch.results.report import compare
 from conbandit_torch.running.objective import CTR
 from conbandit_torch.running.result import read_result, write_result
 from tests.helpers.commands import rows
@@ -197,7 +198,7 @@ def test_a_policy_without_a_full_window_is_left_out_of_the_curves_and_no_other(t
 
 
 def test_holms_correction_by_hand():
-    corrected = _holm({("a", "b"): 0.01, ("a", "c"): 0.04, ("b", "c"): 0.03, ("c", "d"): float("nan")})
+    corrected = holm({("a", "b"): 0.01, ("a", "c"): 0.04, ("b", "c"): 0.03, ("c", "d"): float("nan")})
     assert corrected["a", "b"] == pytest.approx(0.03)
     assert corrected["b", "c"] == pytest.approx(0.06)
     assert corrected["a", "c"] == pytest.approx(0.06)  # never below a smaller p's
