@@ -44,9 +44,17 @@ def open_engine(where: str | Path | None) -> tuple[Engine, Path | None]:
     return engine, path
 
 
+_SQLITE = {
+    "journal_mode": "WAL",
+    "synchronous": "FULL",  # a commit is on the disk
+    "secure_delete": "ON",  # who is forgotten leaves no bytes behind
+    "journal_size_limit": 2**26,
+}
+
+
 def _prepare_sqlite(connection: Any, _: Any) -> None:
-    for setting in ("journal_mode = WAL", "synchronous = FULL", f"journal_size_limit = {2**26}"):
-        connection.execute(f"PRAGMA {setting}")
+    for name, value in _SQLITE.items():
+        connection.execute(f"PRAGMA {name} = {value}")
 
 
 class Tables:
@@ -213,3 +221,9 @@ class Tables:
             self.users.update().where(self.users.c.number == user).values(name=None),
             self.snapshots.delete(),
         ]
+
+    def after_forgetting(self, dialect: str) -> list[Any]:
+        """Have SQLite empty its log of changes, in which the person still is."""
+        from sqlalchemy import text
+
+        return [text("PRAGMA wal_checkpoint(TRUNCATE)")] if dialect == "sqlite" else []
