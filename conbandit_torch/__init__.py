@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.linucb import LinUCB
     from conbandit_torch.bandits.logistic import LogisticThompson, LogisticUCB
     from conbandit_torch.bandits.neural import NeuralLinear, NeuralThompson
+    from conbandit_torch.bandits.restarts import RestartingLinUCB, RestartMixin
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         WindowedConLinUCB,
         WindowedConUCB,
     )
+    from conbandit_torch.conversation.ask_again import AskAgainConLinUCB, AskAgainConUCB
     from conbandit_torch.conversation.asking import Asking
     from conbandit_torch.conversation.clime import CLiME, EigenvalueTest, WeakestDirection
     from conbandit_torch.conversation.clisk import CLiSK, PerturbedTerm
@@ -148,6 +150,8 @@ __all__ = [
     "ArmCon",
     "ArmConversationMixin",
     "Arms",
+    "AskAgainConLinUCB",
+    "AskAgainConUCB",
     "Asking",
     "Bandit",
     "BarycentricSpanner",
@@ -264,6 +268,8 @@ __all__ = [
     "Replay",
     "ReplayEvents",
     "Representation",
+    "RestartMixin",
+    "RestartingLinUCB",
     "Results",
     "RidgeRegression",
     "Round",

@@ -46,6 +46,7 @@ STOREYS = [
     ["running"],
     ["live"],
     ["tuning"],
+    ["leaderboard"],
     ["testing", "commands", "__main__", ""],
 ]
 # Rooms that must not know the others, although those may stand below them.

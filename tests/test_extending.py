@@ -31,11 +31,12 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.testing import CHECKS
 from tests.conftest import REPOSITORY, small_world
 from tests.helpers.configs import GOOD, changed, write
+from tests.helpers.documents import blocks
 
 # The documentation.
 
-GUIDE = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
-FILES = {name: code for _, name, code in re.findall(r"```(python|yaml)\n# (\S+)\n(.*?)```", GUIDE, re.DOTALL)}
+PAGE = REPOSITORY / "docs" / "extending.md"
+GUIDE = PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -51,10 +52,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_guides_files_run_as_printed(folder):
-    for name, code in FILES.items():
-        (folder / name).write_text(code)
-        if name.endswith(".py"):
-            assert len(code.splitlines()) <= 42, name
+    for block in blocks(PAGE):  # files to write; `tests/documentation` tries the command at a small size
+        if block.file:
+            (folder / block.file).write_text(block.code)
+            if block.language == "python":
+                assert len(block.code.splitlines()) <= 43, block.file
     assert main(["run", "mine.yaml", "--out", "results"]) == 0
     with (folder / "results" / "summary.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from conbandit_torch.bandits.linear import LinearBandit
@@ -23,6 +25,10 @@ class AgingBandit(LinearBandit):
     Subclasses set `arm_model`, from which a conversation makes the other levels.
     """
 
+    not_arguments: ClassVar[dict[str, str]] = {
+        "link": "what has aged is a sum of squares, and exact fits of clicks would bring it back: it is for "
+        "linear means"
+    }
     arm_model: AgingRegression
 
     def __init__(

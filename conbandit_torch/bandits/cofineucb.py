@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -36,6 +38,11 @@ class CoFineUCB(LinearBandit):
         seed: not used; every policy takes one.
     """
 
+    not_arguments: ClassVar[dict[str, str]] = {
+        "representation": "its coarse features are a projection of the catalogue's, which would not follow "
+        "features that are learned",
+        "link": "both its levels learn every reward by least squares, which are for linear means",
+    }
     projection: Tensor  # [D, m] P
 
     def __init__(

@@ -9,6 +9,7 @@ from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
 from conbandit_torch.models.hidden import Hidden
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.refits import RefitEvery
 from conbandit_torch.models.representation import Representation
 
@@ -38,6 +39,7 @@ class HLinUCB(LinearBandit):
         refit_sweeps: how often theta and v take turns in a refit.
         representation: what the model sees of the arms, in place of hidden features per arm, with arguments
             of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
+        link: how means follow from scores: `Identity()`, or `Logistic(answer="at the mean")` for clicks.
         seed: seed of the initial hidden features.
     """
 
@@ -55,6 +57,7 @@ class HLinUCB(LinearBandit):
         refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         own = {
@@ -77,7 +80,13 @@ class HLinUCB(LinearBandit):
         else:
             refuse_what_the_representation_has(representation, own)
         super().__init__(
-            catalogue, num_users, alpha=alpha, ridge=ridge, representation=representation, seed=seed
+            catalogue,
+            num_users,
+            alpha=alpha,
+            ridge=ridge,
+            representation=representation,
+            link=link,
+            seed=seed,
         )
 
 

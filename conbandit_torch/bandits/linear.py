@@ -176,17 +176,17 @@ class LinearBandit(Bandit):
         x = self.shown(context, arm)  # as theta learns from it
         if self.link.is_linear:
             self.arm_model.update(self.models_of(context.who), x, reward)
-        else:
-            reward = reward.clamp(*self.link.range)
-            self._step(self.arm_model, context, *self.link.single(x, self.theta(context.who), reward))
-        if self.log is None and not self.representation.steps_online:
-            return
+            if self.log is None and not self.representation.steps_online:
+                return
         about = Arms(context.arms.gather(1, arm[:, None]).squeeze(1))
+        if not self.link.is_linear:
+            reward = reward.clamp(*self.link.range)
+            theta = self.theta(context.who)
+            self._step(self.arm_model, context, *self.link.single(about, x, theta, reward))
         if self.log is not None:
             self.log.append(context.rows, about, reward)
         if self.representation.steps_online:
-            theta = self.theta(context.who)
-            self.representation.learn(about, theta, reward - vecdot(x, theta))
+            self._teach(about, x, self.theta(context.who), reward)
 
     def shown(self, context: Context, arm: Tensor) -> Tensor:
         """[B, D] what the model sees of the arms at positions `arm` [B]."""
@@ -196,8 +196,8 @@ class LinearBandit(Bandit):
     def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn that each row of the context answered `value` [B] when asked `about` something."""
         model = self.levels()[self.answer_level].model
+        x = about.features(self.representation)  # [B, D]
         if self.link.is_linear:
-            x = about.features(self.representation)  # [B, D]
             model.update(self.models_of(context.who), x, value)
         else:
             theta, value = self.thetas(context.who)[self.answer_level], value.clamp(*self.link.range)
@@ -206,8 +206,11 @@ class LinearBandit(Bandit):
         if self.log is not None:
             self.answers.append(context.rows, about, value)
         if self.representation.steps_online:
-            theta = self.thetas(context.who)[self.answer_level]
-            self.representation.learn(about, theta, value - vecdot(x, theta))
+            self._teach(about, x, self.thetas(context.who)[self.answer_level], value)
+
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] `y x`."""
+        return value[:, None] * about.features(self.representation)
 
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and refit when it is time."""
@@ -284,6 +287,15 @@ class LinearBandit(Bandit):
                 own["link/refit_seconds"] = torch.tensor(self.link_seconds)
         return own | self.representation.diagnostics(some, self.theta(some.who))
 
+    def _teach(self, about: About, x: Tensor, theta: Tensor, value: Tensor) -> None:
+        """Let the representation take its step after values [B] of vectors x [B, D], predicted by theta."""
+        z = vecdot(x, theta)
+        if self.link.is_linear:
+            self.representation.learn(about, theta, value - z)
+        else:
+            factor, left = self.link.weigh(about, z, value)
+            self.representation.learn(about, factor[:, None] * theta, left)
+
     def _step(self, model: RidgeRegression, context: Context, features: Tensor, target: Tensor) -> None:
         """A Newton step of the users' regressions, within the link's bound."""
         who = self.models_of(context.who)
@@ -358,10 +370,18 @@ def check_link(link: Link, representation: Representation) -> Link:
     """The link, if the representation can learn by it."""
     if not isinstance(link, Link):
         raise TypeError(f"link must be a Link, got {link!r}")
-    if not link.is_linear and representation.learns and not representation.takes_links:
+    takes = representation.takes_links if representation.learns else "any"
+    if link.is_linear or takes == "any" or (takes == "of one score" and link.of_one_score):
+        return link
+    pair = f"link {link!r} and representation {type(representation).__name__}"
+    if takes == "linear":
         raise ValueError(
-            f"link {type(link).__name__} and representation {type(representation).__name__}: this one learns "
-            "by squared errors of linear means, which the link's are not; use the link Identity, or a "
-            "representation that trains by the link's loss (Network), or does not learn (Observed)"
+            f"{pair}: this one learns by squared errors of linear means, which the link's are not; use the "
+            "link Identity(), or a representation that trains by the link's loss (Network), or does not "
+            "learn (Observed)"
         )
-    return link
+    raise ValueError(
+        f"{pair}: hidden features learn from the score of all that was observed at once, but here an answer "
+        "is a mean of probabilities, in which every item has a score of its own; use "
+        "Logistic(answer='at the mean')"
+    )

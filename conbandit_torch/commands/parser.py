@@ -75,6 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
             "--devices", type=int, metavar="N", help="split users over N processes of a machine (default: 1)"
         )
         command.add_argument("--num-nodes", type=int, metavar="M", help="on M machines (default: 1)")
+    _add_leaderboard(commands)
     watch = commands.add_parser(
         "watch",
         help="open TensorBoard on the regret curves of a results folder",
@@ -97,6 +98,37 @@ def build_parser() -> argparse.ArgumentParser:
     _add_people(commands)
     _add_data(commands)
     return parser
+
+
+def _add_leaderboard(commands: Any) -> None:
+    board = commands.add_parser(
+        "leaderboard",
+        help="every policy, one protocol: run what is missing, and write one page",
+        description="Tune and evaluate every policy on every task with equal budgets, and write the page: "
+        "ranks, claims, tables. What the folder holds is kept; a command that was stopped goes on.",
+        allow_abbrev=False,
+    )
+    board.add_argument(
+        "board", type=Path, nargs="?", metavar="BOARD", help="folder of a board (default: the package's)"
+    )
+    board.add_argument("--protocol", metavar="NAME", help="how large (default: the board's first)")
+    board.add_argument(
+        "--add", type=Path, nargs="+", default=[], metavar="FILE", help="more policies, like policies.yaml"
+    )
+    board.add_argument("--policies", nargs="+", metavar="NAME", help="run these alone (default: all)")
+    board.add_argument("--tasks", nargs="+", metavar="NAME", help="run these alone (default: all)")
+    both = ("tuned", "published")
+    board.add_argument(
+        "--parameters",
+        nargs="+",
+        choices=both,
+        default=both,
+        help="evaluate with these alone (default: both)",
+    )
+    board.add_argument("--page-only", action="store_true", help="run nothing, and write the page")
+    board.add_argument("--out", type=Path, metavar="DIR", help="default: runs/leaderboard-PROTOCOL")
+    board.add_argument("--jobs", type=int, default=1, metavar="J", help="how many at a time (default: 1)")
+    board.add_argument("--backend", choices=("local", "ray"), default="local", help="where jobs run")
 
 
 def _add_first_steps(commands: Any) -> None:

@@ -19,7 +19,7 @@ from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.errors import check_keys
 from conbandit_torch.configuration.values import REFUSALS, parse_value
-from conbandit_torch.core.arguments import arguments_of
+from conbandit_torch.core.arguments import arguments_of, not_arguments
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.names import PUBLIC, public
@@ -255,12 +255,6 @@ def _defaults(cls: type, skip: set[str] | None = None) -> dict[str, Any]:
     parser.add_class_arguments(cls, skip=skip)
     defaults: dict[str, Any] = parser.get_defaults().as_dict()
     return _taken(cls, defaults)
-
-
-def not_arguments(cls: type) -> dict[str, str]:
-    """Arguments of a base that the class sets itself, and why."""
-    found: dict[str, str] = getattr(cls, "not_arguments", {})
-    return found
 
 
 def _taken(cls: type, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,12 @@ from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.configuration.build import (
     GIVEN_TO_ENVIRONMENTS,
     GIVEN_TO_POLICIES,
-    not_arguments,
     public_subclasses,
 )
 from conbandit_torch.conversation.pair_rules import PairSelection
 from conbandit_torch.conversation.schedules import Schedule
 from conbandit_torch.conversation.term_rules import Selection
-from conbandit_torch.core.arguments import arguments_of
+from conbandit_torch.core.arguments import arguments_of, not_arguments
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.names import public
 from conbandit_torch.core.parts import node_of, path_of

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from conbandit_torch.core.errors import ConfigError, nearest
 
 _ENDING = ".yaml"
+_BOARD = "leaderboard"  # the folder whose files are no configs of experiments
 _TIME = "Takes "  # how the line of a config's comment begins that says how long it takes
 
 
@@ -31,7 +32,7 @@ class PackagedConfig(NamedTuple):
 def packaged_configs() -> list[PackagedConfig]:
     """All of them, those on the top level first."""
     folder = _folder()
-    paths = sorted(folder.rglob(f"*{_ENDING}"), key=lambda path: (len(path.parts), path))
+    paths = sorted(_files(folder), key=lambda path: (len(path.parts), path))
     return [_described(path.relative_to(folder).with_suffix("").as_posix(), path) for path in paths]
 
 
@@ -46,7 +47,7 @@ def find_config(given: Path | str) -> Path:
         return path
     name = path.as_posix().removesuffix(_ENDING).removeprefix("configs/")
     folder = _folder()
-    names = [one.relative_to(folder).with_suffix("").as_posix() for one in folder.rglob(f"*{_ENDING}")]
+    names = [one.relative_to(folder).with_suffix("").as_posix() for one in _files(folder)]
     if name in names:
         return folder / f"{name}{_ENDING}"
     close = nearest(name, names) or nearest(Path(name).name, [Path(one).name for one in names])
@@ -55,6 +56,15 @@ def find_config(given: Path | str) -> Path:
         f"{path}: No such file or directory, and no config of this package{hint}; "
         "`conbandit configs` lists them"
     )
+
+
+def board_folder() -> Path:
+    """Where the package's leaderboard is: its protocol, policies and claims."""
+    return _folder() / _BOARD
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob(f"*{_ENDING}") if path.parent != folder / _BOARD]
 
 
 def _folder() -> Path:

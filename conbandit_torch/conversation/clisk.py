@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -86,6 +86,11 @@ class CLiSK(ConLinUCB):
         ask_about: "term": the key-term that was chosen; "perturbed": the shifted vector, as published.
         seed: seed of the policy's own random draws.
     """
+
+    not_arguments: ClassVar[dict[str, str]] = {
+        "representation": "shifts are in units of the catalogue's features",
+        "link": "an answer about a shifted vector is learned by least squares, for linear means",
+    }
 
     def __init__(
         self,

@@ -225,6 +225,7 @@ class HConLinUCB(OneLevelMixin, HLinUCB):
         refit_sweeps: how often theta and v take turns in a refit.
         representation: what the model sees of the arms, in place of hidden features per arm, with arguments
             of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
+        link: how means follow from scores: `Identity()`, or `Logistic(answer="at the mean")` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -244,6 +245,7 @@ class HConLinUCB(OneLevelMixin, HLinUCB):
         refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -260,5 +262,6 @@ class HConLinUCB(OneLevelMixin, HLinUCB):
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
             representation=representation,
+            link=link,
             seed=seed,
         )

@@ -57,6 +57,11 @@ class GraphMixin(KeyTermMixin):
                 f"{type(self).__name__} spreads answers with weights, which a representation that learns "
                 f"({type(self.representation).__name__}) has no log of: give one that does not learn"
             )
+        if not self.link.is_linear:
+            raise ValueError(
+                f"{type(self).__name__} learns answers of similar key-terms by least squares with weights, "
+                f"which are for linear means, not for those of {self.link!r}: use the link Identity()"
+            )
         if similarity is None:
             similarity = term_similarity(catalogue)
         size = catalogue.num_terms
@@ -83,6 +88,10 @@ class GraphMixin(KeyTermMixin):
             model.update(models, x, weight * target)
         else:
             model.update(models, x, target, weight)
+
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] `sum_l S_kl y x~_l`."""
+        return value[:, None] * (self.similarity[about.ids().squeeze(1)] @ self.representation.terms())
 
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn the rewards; theta then knows all answers."""
@@ -120,7 +129,9 @@ class GraphConUCB(GraphMixin, ConversationMixin, LinUCB):
         seed: seed of the policy's own random draws.
     """
 
-    not_arguments: ClassVar[dict[str, str]] = ConversationMixin.not_arguments
+    not_arguments: ClassVar[dict[str, str]] = {
+        "link": "answers of similar key-terms are learned by least squares with weights, for linear means"
+    }
 
     def __init__(
         self,

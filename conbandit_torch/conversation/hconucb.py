@@ -12,6 +12,7 @@ from conbandit_torch.conversation.term_rules import (
 from conbandit_torch.conversation.two_levels import ConversationMixin
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.refits import RefitEvery
 from conbandit_torch.models.representation import Representation
 
@@ -44,6 +45,7 @@ class HConUCB(ConversationMixin, HLinUCB):
         refit_sweeps: how often theta and v take turns in a refit.
         representation: what the model sees of the arms, in place of hidden features per arm, with arguments
             of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
+        link: how means follow from scores: `Identity()`, or `Logistic(answer="at the mean")` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -65,6 +67,7 @@ class HConUCB(ConversationMixin, HLinUCB):
         refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -83,6 +86,7 @@ class HConUCB(ConversationMixin, HLinUCB):
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -108,6 +112,7 @@ class HArmCon(ArmConversationMixin, HLinUCB):
         refit_sweeps: how often theta and v take turns in a refit.
         representation: what the model sees of the arms, in place of hidden features per arm, with arguments
             of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
+        link: how means follow from scores: `Identity()`, or `Logistic(answer="at the mean")` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -126,6 +131,7 @@ class HArmCon(ArmConversationMixin, HLinUCB):
         refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -141,5 +147,6 @@ class HArmCon(ArmConversationMixin, HLinUCB):
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
             representation=representation,
+            link=link,
             seed=seed,
         )

@@ -12,6 +12,7 @@ from conbandit_torch.conversation.term_rules import (
 )
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.models.confidence import Alpha
+from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.refits import RefitEvery
 from conbandit_torch.models.representation import Representation
 
@@ -40,6 +41,7 @@ class HVarRS(HConUCB):
         refit_sweeps: how often theta and v take turns in a refit.
         representation: what the model sees of the arms, in place of hidden features per arm, with arguments
             of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
+        link: how means follow from scores: `Identity()`, or `Logistic(answer="at the mean")` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -61,6 +63,7 @@ class HVarRS(HConUCB):
         refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -79,6 +82,7 @@ class HVarRS(HConUCB):
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -107,6 +111,7 @@ class HVarMRC(HConUCB):
         refit_sweeps: how often theta and v take turns in a refit.
         representation: what the model sees of the arms, in place of hidden features per arm, with arguments
             of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
+        link: how means follow from scores: `Identity()`, or `Logistic(answer="at the mean")` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -128,6 +133,7 @@ class HVarMRC(HConUCB):
         refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -146,6 +152,7 @@ class HVarMRC(HConUCB):
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
             representation=representation,
+            link=link,
             seed=seed,
         )
 
@@ -174,6 +181,7 @@ class HVarLCR(HConUCB):
         refit_sweeps: how often theta and v take turns in a refit.
         representation: what the model sees of the arms, in place of hidden features per arm, with arguments
             of its own; None: hidden features per arm (`Hidden`), as the arguments above say.
+        link: how means follow from scores: `Identity()`, or `Logistic(answer="at the mean")` for clicks.
         seed: seed of the policy's own random draws.
     """
 
@@ -195,6 +203,7 @@ class HVarLCR(HConUCB):
         refit_every: RefitEvery | None = None,
         refit_sweeps: int = 1,
         representation: Representation | None = None,
+        link: Link = Identity(),
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -213,5 +222,6 @@ class HVarLCR(HConUCB):
             refit_every=refit_every,
             refit_sweeps=refit_sweeps,
             representation=representation,
+            link=link,
             seed=seed,
         )

@@ -42,7 +42,7 @@ class ConversationMixin(KeyTermMixin):
 
     term_model: RidgeRegression = submodule()
     answer_level = 1
-    not_arguments: ClassVar[dict[str, str]] = KeyTermMixin.not_arguments | {
+    not_arguments: ClassVar[dict[str, str]] = {
         "ridge": "with two levels the arm level's ridge is 1 - mix; set mix, or term_ridge for the key-term "
         "level"
     }

@@ -42,6 +42,14 @@ def arguments_of(cls: type) -> Arguments:
     return Arguments(found, takes_any=cls.__init__ is not object.__init__)  # type: ignore[misc]
 
 
+def not_arguments(cls: type) -> dict[str, str]:
+    """Arguments that one might look for and why the class has none: what it and its bases say of them."""
+    found: dict[str, str] = {}
+    for owner in reversed(cls.__mro__):
+        found |= owner.__dict__.get("not_arguments", {})
+    return found
+
+
 def name_misspelt_arguments(cls: type) -> None:
     """Make calls of the class name an argument that it does not have, and the nearest one that it has.
 
@@ -68,7 +76,7 @@ def name_misspelt_arguments(cls: type) -> None:
             known = list(arguments_of(called).parameters)
             close = nearest(name, [other for other in known if other != name])
             hint = f"did you mean {close!r}?" if close else f"it has {', '.join(known)}"
-            hint = getattr(called, "not_arguments", {}).get(name, hint)
+            hint = not_arguments(called).get(name, hint)
             raise TypeError(f"{called.__name__} has no argument {name!r}; {hint}") from error
 
     cls.__init__ = explained  # type: ignore[misc]

@@ -17,7 +17,7 @@ from conbandit_torch.core.context import Context
 from conbandit_torch.core.questions import About, Arms
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.kernels import kernels_for
-from conbandit_torch.models.history import Observations, Refit
+from conbandit_torch.models.history import Refit
 from conbandit_torch.models.refits import RefitEvery, refit_schedule
 from conbandit_torch.models.representation import Representation
 from conbandit_torch.models.ridge import RidgeRegression
@@ -36,6 +36,11 @@ class Hidden(Representation):
     right side separates over arms, and with y_a so chosen that both are equal at the present v, minimising
     it never increases the squared error. Users of one round act on the same v; their increments are summed.
 
+    With a link that is not linear (ours too), the step is that of the loss to second order at the score z of
+    the observation: `s theta^v` takes the place of theta^v, and rho is the link's (`Link.weigh`). Of a click
+    r on an arm, with m = mu(z) and c = m (1 - m):
+        C_a += c theta^v theta^v^T,  d_a += theta^v (r - m + c v_a^T theta^v).
+
     Refit (ours): the sums above keep every observation at the v and theta it was made with. So every
     `refit_every` rounds they are built anew from the log, with current values, `refit_sweeps` times over: the
     users' regressions with the present v, then v with the new theta.
@@ -53,6 +58,7 @@ class Hidden(Representation):
     """
 
     learns = True
+    takes_links = "of one score"
     model: RidgeRegression = submodule()  # C and d of every arm
     table: Tensor = buffer()  # [N, D + L] phi of all arms, so that candidates' are looked up at once
 
@@ -171,7 +177,7 @@ class Hidden(Representation):
         start = time.perf_counter()
         for _ in range(self.refit_sweeps):
             refit.rebuild()
-            self._refit_hidden(refit.observations)
+            self._refit_hidden(refit)
         self.refit_seconds = time.perf_counter() - start
 
     def diagnostics(self, context: Context, theta: Tensor) -> dict[str, Tensor]:
@@ -217,23 +223,27 @@ class Hidden(Representation):
         self.hidden[arms] = self.model.solution[arms]
         self.changed()
 
-    def _refit_hidden(self, observations: list[Observations]) -> None:
+    def _refit_hidden(self, refit: Refit) -> None:
         """C, d and v of all arms in the log, with the current theta."""
         times = torch.zeros_like(self.model.count)
-        for seen in observations:
+        for seen in refit.observations:
             times[_distinct(seen.about)[0].edges(self.catalogue).target] = 1
         touched = self.processes.sum(times).nonzero().squeeze(1)  # by anybody's log
         self.model.reset_rows(touched)
         rows = rows_per_block(self.dim + self.size**2)
-        for seen in observations:
+        for seen in refit.observations:
             table, row = seen.about.table(self)
             users, position = seen.users.unique(return_inverse=True)
             theta = seen.theta(users)  # [n, D + L]
             for start in range(0, len(position), rows):
                 block = slice(start, start + rows)
-                own = theta[position[block]]
-                error = seen.values[block] - vecdot(table[row[block]], own)
-                self._collect(*self._spread(seen.about.take(block)), self._part(own), error)
+                about, own = seen.about.take(block), theta[position[block]]
+                z, values = vecdot(table[row[block]], own), seen.values[block]
+                direction, error = self._part(own), values - z
+                if not refit.link.is_linear:
+                    factor, error = refit.link.weigh(about, z, values)
+                    direction = factor[:, None] * direction
+                self._collect(*self._spread(about), direction, error)
         self.model.pool(touched, self.processes)
         self._solve(touched)
 

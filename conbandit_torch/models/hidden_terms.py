@@ -33,7 +33,8 @@ class HiddenOnTerms(Representation):
         sum (value - x^T theta^x - v^T theta^v)^2 + ridge sum_k |g_k - g_k^0|^2
             + residual_ridge sum_a |u_a|^2
     over everything in the log (x and v of an answer are the means of its key-term's arms), and then every
-    user's regressions are rebuilt on the new phi. Between refits v stays as it is.
+    user's regressions are rebuilt on the new phi. Between refits v stays as it is. With a link that is not
+    linear, the error is the link's loss to second order at the present v (twice the loss, `Link.weigh`).
     A score has the width `alpha |theta^v|_{S_a}`, where S_a = sum_k w_{a,k}^2 C_k^-1 + C_a^-1, and C is the
     majorised matrix of `Hidden`, with key-terms and residuals in the place of arms: an observation with
     weights s over them adds `S s theta^v theta^v^T` to C of each, S being the sum of s.
@@ -59,6 +60,7 @@ class HiddenOnTerms(Representation):
     """
 
     learns = True
+    takes_links = "of one score"
     table: Tensor  # [N, D + L] phi of all arms
     units: Tensor  # [K + N, L] g, and below it u
     spread: Tensor  # [N, L, L] S_a
@@ -138,8 +140,10 @@ class HiddenOnTerms(Representation):
         start = time.perf_counter()
         summary = Summary(refit.observations, self.catalogue, self.processes)
         design = self._design(summary.weights())  # [Q, K + N]
+        forth = design.to_sparse_csr()
         for _ in range(self.sweeps):
-            sums = summary.sums(self.size)
+            present = None if refit.link.is_linear else forth @ self.units.double()  # [Q, L]
+            sums = summary.sums(self.size, refit.link, present)
             self.squared_error.copy_(self._solve(design, sums))
             self._renew()
             refit.rebuild()

@@ -14,7 +14,7 @@ from torch.linalg import vecdot
 
 from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue
-from conbandit_torch.core.questions import About, Arms, Comparison, Features
+from conbandit_torch.core.questions import About, Arms, Comparison, Features, Terms
 from conbandit_torch.models.refits import RefitEvery, RefitSchedule, refit_schedule
 
 FLOOR = 0.01  # of a variance mu (1 - mu): one surprise must not outweigh all that was seen before
@@ -25,11 +25,13 @@ AnswerModel = Literal["mean of items", "at the mean"]
 class Link(ABC):
     """How the mean of a reward or an answer follows from the scores `z_a = x_a^T theta` of arms.
 
-    To write one, implement `mean`, `loss`, and `single` and `several`, which say what an observation is to a
-    ridge regression: a vector and a target, made at the theta that predicted it.
+    To write one, implement `mean`, `loss`, `weigh`, and `several`, which says what an observation is to a
+    ridge regression: a vector and a target, made at the theta that predicted it. One whose means are all of
+    one score z of the observation, and so learned by hidden features too, says `of_one_score = True`.
     """
 
     is_linear = False  # then an observation is its own features and value, whatever theta is
+    of_one_score = True  # whether every mean is one of `z = sum_a w_a z_a`, the score of weights w over arms
     refit_every: RefitEvery | None = None  # a user's rounds between exact fits to their log; None: never
     refit_steps: int = 1
     range: tuple[float, float] = (-math.inf, math.inf)  # of values; those outside count as the nearest
@@ -44,8 +46,17 @@ class Link(ABC):
         """How badly a mean predicted a value, of any shape; at least 0."""
 
     @abstractmethod
-    def single(self, x: Tensor, theta: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """[B, D] and [B]: features and target of values of one vector x [B, D] each, at theta [B, D]."""
+    def weigh(self, about: About, z: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """[Q] and [Q]: s and rho of values of one score z [Q] each.
+
+        To second order the loss is half of `(rho - s dz)^2`, and a constant, where the score moves by dz.
+        """
+
+    def single(self, about: About, x: Tensor, theta: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """[Q, D] and [Q]: features and target of values of one vector x [Q, D] each, at theta [Q, D]."""
+        z = vecdot(x, theta)
+        factor, left = self.weigh(about, z, value)
+        return x * factor[:, None], factor * z + left
 
     @abstractmethod
     def several(
@@ -72,9 +83,9 @@ class Identity(Link):
         """The squared error."""
         return (mean - value).square()
 
-    def single(self, x: Tensor, theta: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """x and the value."""
-        return x, value
+    def weigh(self, about: About, z: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """1 and the error."""
+        return torch.ones_like(z), value - z
 
     def several(
         self, about: About, source: Features, catalogue: Catalogue, theta: Tensor, value: Tensor
@@ -110,8 +121,8 @@ class Logistic(Link):
 
     Args:
         answer: what an answer about a key-term is the mean of.
-        answer_deviation: standard deviation of graded answers, which takes the place of sqrt(v); 0: answers
-            are clicks.
+        answer_deviation: standard deviation of graded answers about key-terms, which takes the place of
+            sqrt(v); 0: answers are clicks.
         bound: the largest length of what is learned of theta, at any level.
         refit_every: a user's rounds between exact fits, a number or a `RefitSchedule`; None: never.
         refit_steps: Newton steps of an exact fit.
@@ -145,33 +156,33 @@ class Logistic(Link):
         missed = (value * mean.clamp_min(tiny).log()) + (1 - value) * (1 - mean).clamp_min(tiny).log()
         return -missed
 
-    def single(self, x: Tensor, theta: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """`g / sqrt(v)` and `(r - m + g^T theta) / sqrt(v)`, where g = v x."""
-        z = vecdot(x, theta)
+    @property
+    def of_one_score(self) -> bool:  # type: ignore[override]
+        """Not, where an answer is the mean of its items' probabilities."""
+        return self.answer == "at the mean"
+
+    def weigh(self, about: About, z: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """`mu'(z) / sqrt(v)` and `(r - m) / sqrt(v)`."""
         mean = torch.sigmoid(z)
-        variance = (mean * (1 - mean)).clamp_min_(FLOOR)
-        root = variance.sqrt()
-        return x * root[:, None], root * z + (value - mean) / root
+        slope = mean * (1 - mean)
+        if self._is_graded(about):
+            return slope / self.answer_deviation, (value - mean) / self.answer_deviation
+        root = slope.clamp_min_(FLOOR).sqrt()
+        return root, (value - mean) / root
 
     def several(
         self, about: About, source: Features, catalogue: Catalogue, theta: Tensor, value: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The same, g being the gradient of the mean over the weights."""
+        """`g / sqrt(v)` and `(r - m + g^T theta) / sqrt(v)`, g being the gradient of the mean."""
         if self._at_the_mean(about):
-            x = about.features(source)
-            if isinstance(about, Comparison) or not self.answer_deviation:
-                return self.single(x, theta, value)
-            mean = torch.sigmoid(vecdot(x, theta))
-            gradient = (mean * (1 - mean))[:, None] * x
-        else:
-            mean, gradient = torch.zeros_like(value), torch.zeros_like(theta)
-            for owner, weight, x, each in _items(about, source, catalogue, theta):
-                mean.index_add_(0, owner, weight * each)
-                gradient.index_add_(0, owner, (weight * each * (1 - each))[:, None] * x)
-        variance = torch.full_like(mean, self.answer_deviation**2)
-        if not self.answer_deviation:
-            variance = (mean * (1 - mean)).clamp_min_(FLOOR)
-        root = variance.sqrt()
+            return self.single(about, about.features(source), theta, value)
+        mean, gradient = torch.zeros_like(value), torch.zeros_like(theta)
+        for owner, weight, x, each in _items(about, source, catalogue, theta):
+            mean.index_add_(0, owner, weight * each)
+            gradient.index_add_(0, owner, (weight * each * (1 - each))[:, None] * x)
+        root = torch.full_like(mean, self.answer_deviation)
+        if not self._is_graded(about):
+            root = (mean * (1 - mean)).clamp_min_(FLOOR).sqrt()
         return gradient / root[:, None], (value - mean + vecdot(gradient, theta)) / root
 
     def means(self, about: About, source: Features, catalogue: Catalogue, theta: Tensor) -> Tensor:
@@ -182,6 +193,10 @@ class Logistic(Link):
         for owner, weight, _, each in _items(about, source, catalogue, theta):
             mean.index_add_(0, owner, weight * each)
         return mean
+
+    def _is_graded(self, about: About) -> bool:
+        """Whether a value is no click: of answers about key-terms, if they have a deviation."""
+        return self.answer_deviation > 0 and isinstance(about, Terms)
 
     def _at_the_mean(self, about: About) -> bool:
         """Whether m is mu of one number: of an arm, of a comparison, or of the mean of the arms."""

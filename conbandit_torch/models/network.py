@@ -51,7 +51,7 @@ class Network(Representation):
     """
 
     learns = True
-    takes_links = True
+    takes_links = "any"
     scale: Tensor  # [m] s
     trainings: Tensor  # [] so far
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -16,6 +16,9 @@ from conbandit_torch.core.processes import ALONE, Processes
 from conbandit_torch.core.questions import About
 from conbandit_torch.models.history import Refit
 from conbandit_torch.models.refits import RefitEvery
+
+TakesLinks = Literal["linear", "of one score", "any"]
+"""Links whose loss is the squared error; those whose means are each of one score (`Link`); or all."""
 
 
 class Representation(nn.Module, Remembers):
@@ -31,7 +34,7 @@ class Representation(nn.Module, Remembers):
 
     learns = False  # whether feedback changes it; then users share it
     draws = True  # whether it depends on the seed
-    takes_links = False  # whether it learns by the loss of any link, not only by squared errors
+    takes_links: TakesLinks = "linear"  # by which links' losses it can learn, if it learns
     refit_every: RefitEvery | None = None  # rounds between two refits; None: never
     extra_size: int = 0  # numbers per candidate that `extra` works on
     dim: int  # length of the vectors that `encode` gives
@@ -81,6 +84,7 @@ class Representation(nn.Module, Remembers):
             about: what was observed.
             theta: [Q, dim] the preferences that predicted it, as they are after the observation.
             residual: [Q] what came, less the prediction.
+        With a link that is not linear, both are as its `weigh` says: s theta, and rho.
         """
 
     def refit(self, refit: Refit) -> None:

@@ -12,14 +12,16 @@ from conbandit_torch.core.blocks import rows_per_block
 from conbandit_torch.core.catalogue import Catalogue, Edges
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Arms, Comparison, Terms
-from conbandit_torch.models.history import Observations
+from conbandit_torch.models.history import LINEAR, Observations
+from conbandit_torch.models.links import Link
 
 
 @dataclass(frozen=True)
 class Sums:
     """What the log says of learned features v_q of Q distinct things, at the users' present theta.
 
-    The squared error of the log is `sum_q (v_q^T H_q v_q - 2 d_q^T v_q)` and a constant.
+    The squared error of the log is `sum_q (v_q^T H_q v_q - 2 d_q^T v_q)` and a constant. With a link that is
+    not linear it is that of the link's Newton step, see `Summary.sums`.
 
     Attributes:
         gram: [Q, L, L] float64, H_q = sum theta^v theta^v^T over the observations of thing q.
@@ -73,8 +75,13 @@ class Summary:
         self.size = first
         self.edges = Edges(*(torch.cat(column) for column in zip(*parts, strict=True))) if parts else None
 
-    def sums(self, width: int) -> Sums:
-        """Sums with the users' present theta, whose last `width` entries belong to what is learned."""
+    def sums(self, width: int, link: Link = LINEAR, present: Tensor | None = None) -> Sums:
+        """Sums with the users' present theta, whose last `width` entries belong to what is learned.
+
+        With a link that is not linear, they are of its Newton steps (`Link.weigh`) at the scores that present
+        learned features [Q, width] have: `s theta^v` takes the place of theta^v, and what it explains is
+        `rho + s v_q^T theta^v`.
+        """
         like = self._catalogue.arm_features
         total = like.new_zeros(self.size, width * (width + 1), dtype=torch.float64)
         constant = like.new_zeros(2, dtype=torch.float64)
@@ -84,19 +91,24 @@ class Summary:
             users, position = seen.users.unique(return_inverse=True)
             theta = seen.theta(users)  # [n, D + L]
             tastes, learned = theta.split((theta.shape[1] - width, width), dim=1)
-            outer = (learned[:, :, None] * learned[:, None]).flatten(1)  # [n, L L]
             for start in range(0, len(position), rows):
                 block = slice(start, start + rows)
                 who, what = position[block], things[block]
-                left = seen.values[block]
-                if tastes.shape[1]:
-                    left = left - vecdot(observed[what], tastes[who])
-                both = torch.cat((outer[who], learned[who] * left[:, None]), dim=1)
+                own, left = learned[who], seen.values[block]  # [e, L], [e]
+                known = vecdot(observed[what], tastes[who]) if tastes.shape[1] else torch.zeros_like(left)
+                if link.is_linear or present is None:
+                    left = left - known
+                else:
+                    v = present[what].to(own)
+                    factor, left = link.weigh(seen.about.take(block), known + vecdot(v, own), left)
+                    own = factor[:, None] * own
+                    left = left + vecdot(v, own)
+                both = (own[:, :, None] * torch.cat((own, left[:, None]), dim=1)[:, None]).flatten(1)
                 total.index_add_(0, what, both.double())
                 constant += torch.stack((left.double().square().sum(), constant.new_tensor(len(left))))
         total, constant = self._processes.sum(total), self._processes.sum(constant)
-        gram = total[:, : width * width].view(-1, width, width)
-        return Sums(gram, total[:, width * width :], constant[0], constant[1])
+        gram, moment = total.view(-1, width, width + 1).split((width, 1), dim=2)
+        return Sums(gram.contiguous(), moment.squeeze(2), constant[0], constant[1])
 
     def weights(self) -> Tensor:
         """[Q, N] sparse, float64: the weights over arms of everything that was observed."""

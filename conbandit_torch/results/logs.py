@@ -53,6 +53,12 @@ class UserIntervals:
             self._over_users[wider].append(name)
         return f"{mean:.{digits}f} ± {ratio.half if wider else over_seeds:.{digits}f}"
 
+    def half(self, values: np.ndarray, name: str) -> float:
+        """Half-width of the wider of the two intervals of values [S]; NaN where there is none."""
+        ratio = self._ratio(name, None)
+        over_seeds = float(intervals(values)[1])
+        return over_seeds if ratio is None else float(np.fmax(over_seeds, ratio.half))
+
     def p(self, one: str, other: str, over_seeds: float) -> float:
         """The larger p value of the paired tests over users and over seeds."""
         ratio = self._ratio(one, other)

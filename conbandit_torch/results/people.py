@@ -14,8 +14,9 @@ import numpy as np
 from rich.table import Table
 
 from conbandit_torch.core.errors import ConfigError, choices
+from conbandit_torch.results.paired import LEVEL, holm
 from conbandit_torch.results.policies import intervals, with_interval
-from conbandit_torch.results.report import LEVEL, holm, markdown_table, p_value
+from conbandit_torch.results.report import markdown_table, p_value
 
 
 @dataclass

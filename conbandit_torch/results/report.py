@@ -15,15 +15,12 @@ import numpy as np
 from rich.table import Table
 
 from conbandit_torch.results.logs import UserIntervals, hidden_notes, off_policy_lines
+from conbandit_torch.results.paired import LEVEL, holm, paired_p
 from conbandit_torch.results.policies import PolicyResults, pick
 from conbandit_torch.running.objective import CTR, REGRET, Objective
 
-LEVEL = 0.05
-
 _ONLY_IN_MARKDOWN = (1, 4)  # columns: seeds, and the difference from the baseline
 _WITH_NAMES = (0, 3)  # columns: the policy, and its share of the baseline
-
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def compare(
     clicks = UserIntervals(results, seeds)
     p_values = holm(
         {
-            pair: clicks.p(*pair, _paired_p(finals, *pair)) if seeds else np.nan
+            pair: clicks.p(*pair, paired_p(finals[pair[0]], finals[pair[1]])) if seeds else np.nan
             for pair in combinations(ranked, 2)
         }
     )
@@ -186,31 +183,11 @@ def _common_seeds(results: Mapping[str, PolicyResults]) -> list[int]:
     return [seed for seed in every[0].seeds if all(seed in own.seeds for own in every)]
 
 
-def _paired_p(finals: dict[str, np.ndarray], one: str, other: str) -> float:
-    """Two-sided paired t test; NaN with fewer than two seeds, or where the differences have no spread."""
-    from scipy.special import stdtr  # scipy.stats takes half a second to import
-
-    differences = finals[one] - finals[other]
-    count = len(differences)
-    scale = max(np.abs(finals[one]).max(initial=0), np.abs(finals[other]).max(initial=0))
-    if count < 2 or np.isnan(differences).any() or np.ptp(differences) <= 1e-12 * scale:
-        return float("nan")
-    t = differences.mean() / (differences.std(ddof=1) / np.sqrt(count))
-    return float(2 * stdtr(count - 1, -abs(t)))
-
-
-def holm(p_values: dict[Pair, float]) -> dict[Pair, float]:
-    """Holm's correction: all pairs are tested, and one error in all of them is to be unlikely."""
-    tested = sorted((p, pair) for pair, p in p_values.items() if not np.isnan(p))
-    corrected, largest = dict(p_values), 0.0
-    for rank, (p, pair) in enumerate(tested):
-        largest = max(largest, min(1.0, p * (len(tested) - rank)))
-        corrected[pair] = largest
-    return corrected
-
-
 def _order(
-    ranked: list[str], p_values: dict[Pair, float], finals: dict[str, np.ndarray], objective: Objective
+    ranked: list[str],
+    p_values: dict[tuple[str, str], float],
+    finals: dict[str, np.ndarray],
+    objective: Objective,
 ) -> str:
     """The policies, best first, with `<` or `>` where neighbours are separated and `~` where they are not."""
     text = ranked[0]
@@ -257,7 +234,7 @@ def _notes(
         for one, other in combinations(finals, 2)
         if len(seeds) > 1
         and not np.isnan(finals[one] - finals[other]).any()
-        and np.isnan(_paired_p(finals, one, other))
+        and np.isnan(paired_p(finals[one], finals[other]))
     ]
     if same:
         notes.append(f"No test, because all seeds have the same difference: {'; '.join(same)}.")

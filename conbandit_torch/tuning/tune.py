@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial
 
 
+class NoTrialFinishedError(ConfigError):
+    """A study of which every trial failed, and why the last one did."""
+
+
 def tune(
     tuning: Tuning,
     folder: Path,
@@ -64,6 +68,10 @@ def tune(
         jobs: trials at a time.
         threads: threads of torch in a trial.
         backend: where trials run.
+
+    Raises:
+        NoTrialFinishedError: if every trial failed.
+        ConfigError: if the folder holds a study of something else.
     """
     from optuna.trial import TrialState
 
@@ -71,6 +79,7 @@ def tune(
     _refuse_other_data(study, tuning, folder)
     evaluate = partial(_evaluate, tuning, threads)
     asked: dict[int, Trial] = {}
+    last = ""
     for (number, _), found in results_of(evaluate, _ask(study, tuning, trials, asked), jobs, backend):
         problem = found.reason if isinstance(found, Crashed) else ""
         problem = found if isinstance(found, str) else problem
@@ -82,8 +91,9 @@ def tune(
         else:
             study.tell(number, state=TrialState.FAIL)
         console.print(_describe(tuning, study, number, problem), soft_wrap=True)
+        last = f": {problem}" if problem else last
     if not finished(study):
-        raise ConfigError(f"{tuning.source}: policies.{tuning.policy}: no trial finished")
+        raise NoTrialFinishedError(f"{tuning.source}: policies.{tuning.policy}: no trial finished{last}")
     return study.best_trial
 
 

@@ -57,6 +57,12 @@ def test_policy_equals_reference(name, present):
     compare_with_reference(name, present, 22 if present is None else 50)
 
 
+@pytest.mark.parametrize("name", ["HLinUCB", "HArmCon", "HConUCB", "HConLinUCB"])
+@pytest.mark.parametrize("refit", [None, (6, 2)], ids=["online", "refit"])
+def test_policy_for_clicks_equals_reference(name, refit):
+    compare_with_reference(name, 3, 30, refit, clicks=True)
+
+
 @pytest.mark.parametrize(
     ("with_hidden", "without"), [(HLinUCB, LinUCB), (HConUCB, ConUCB), (HArmCon, ArmCon), (HVarLCR, VarLCR)]
 )

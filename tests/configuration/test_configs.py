@@ -9,10 +9,11 @@ import yaml
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.configuration.load import load
+from conbandit_torch.configuration.packaged import packaged_configs
 from tests.conftest import REPOSITORY
 from tests.helpers.commands import rows
 
-CONFIGS = sorted((REPOSITORY / "configs").rglob("*.yaml"))
+CONFIGS = [config.path for config in packaged_configs()]
 
 
 def final_regret(config, out, *arguments):

@@ -12,6 +12,7 @@ from conbandit_torch import (
     HVarLCR,
     HVarMRC,
     HVarRS,
+    Logistic,
     LogSchedule,
     Terms,
     play_round,
@@ -69,15 +70,20 @@ HIDDEN_POLICIES = {
 }
 
 
-def compare_with_reference(name, present, rounds, refit=None):
+def compare_with_reference(name, present, rounds, refit=None, clicks=False):
     policy_class, arguments, kind, rule = HIDDEN_POLICIES[name]
     environment = hidden_world(users_per_round=present)
     extra = {} if kind == "plain" else {"schedule": LogSchedule(2)}
     more = {} if refit is None else {"refit_every": refit[0], "refit_sweeps": refit[1]}
+    if clicks:
+        more["link"] = Logistic(answer="at the mean", refit_every=None)
     policy = policy_class(
         environment.catalogue, 4, hidden_dim=2, init_scale=0.1, seed=5, **arguments, **extra, **more
     )
-    levels = hidden.OneLevel if policy_class is HConLinUCB else hidden.Hidden
+    one_level, two_levels = (
+        (hidden.OneLevelClicks, hidden.Clicks) if clicks else (hidden.OneLevel, hidden.Hidden)
+    )
+    levels = one_level if policy_class is HConLinUCB else two_levels
     reference = levels(
         environment.catalogue.arm_features.numpy(),
         weights(environment.catalogue),

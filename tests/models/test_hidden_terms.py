@@ -15,6 +15,7 @@ from conbandit_torch import (
     HLinUCB,
     LinThompson,
     LinUCB,
+    Logistic,
     LogSchedule,
     RefitSchedule,
     play_round,
@@ -22,6 +23,7 @@ from conbandit_torch import (
 from conbandit_torch.testing import check_policy, decisions
 from tests.conftest import EXACT, weights
 from tests.helpers.hidden import hidden_world
+from tests.reference.logistic import mu
 
 
 def on_terms(size=2, **changes):
@@ -46,10 +48,13 @@ def play(policy, world, rounds):
     return rewards, answers
 
 
-def reference_refit(policy, start, theta, theta_term, rewards, answers, ridge, residual_ridge):
-    """[K + N, L] g and u: one dense system of normal equations, summed observation by observation."""
+def reference_refit(policy, start, theta, theta_term, rewards, answers, ridge, residual_ridge, units=None):
+    """[K + N, L] g and u: one dense system of normal equations, summed observation by observation.
+
+    Of clicks it is that of the loss to second order, where g and u are `units`.
+    """
     X, W = policy.catalogue.arm_features.numpy(), weights(policy.catalogue)
-    units, size = sum(W.shape), policy.representation.size
+    number, size = sum(W.shape), policy.representation.size
     penalty = np.repeat([ridge] * W.shape[1] + [residual_ridge] * len(W), size)
     gram, moment = np.diag(penalty), penalty * start.flatten()
     for group, preferences in ((rewards, theta), (answers, theta_term)):
@@ -57,9 +62,15 @@ def reference_refit(policy, start, theta, theta_term, rewards, answers, ridge, r
             taste, hidden = np.split(preferences[user], [X.shape[1]])
             over_units = np.concatenate((over_arms @ W, over_arms))
             row = np.outer(over_units, hidden).flatten()  # the prediction is row times the unknowns
+            left = value - over_arms @ X @ taste
+            if units is not None:
+                m = mu(over_arms @ X @ taste + row @ units.flatten())
+                s = np.sqrt(m * (1 - m))
+                left = (np.clip(value, 0, 1) - m) / s + s * row @ units.flatten()
+                row = s * row
             gram += np.outer(row, row)
-            moment += row * (value - over_arms @ X @ taste)
-    return np.linalg.solve(gram, moment).reshape(units, size)
+            moment += row * left
+    return np.linalg.solve(gram, moment).reshape(number, size)
 
 
 @pytest.mark.parametrize("policy_class", [HLinUCB, HConUCB, HConLinUCB])
@@ -84,6 +95,26 @@ def test_a_refit_equals_a_dense_reference(policy_class):
             rows = np.array([w @ phi for w, _ in own])
             M, b = np.eye(phi.shape[1]) + rows.T @ rows, rows.T @ np.array([r for _, r in own])
             np.testing.assert_allclose(policy.theta(slice(0, 4))[user], np.linalg.solve(M, b), atol=1e-8)
+
+
+@pytest.mark.parametrize("policy_class", [HLinUCB, HConUCB, HConLinUCB])
+def test_a_refit_to_clicks_equals_a_dense_reference(policy_class):
+    world = hidden_world()
+    more = {} if policy_class is HLinUCB else {"schedule": LogSchedule(2)}
+    link = Logistic(answer="at the mean", refit_every=None)
+    policy = policy_class(
+        world.catalogue, 4, representation=on_terms(refit_every=10**6), link=link, seed=3, **more
+    )
+    start = policy.representation.units.numpy().copy()
+    rewards, answers = play(policy, world, 15)
+    for _ in range(2):  # the second time from where the first has led to
+        units = policy.representation.units.numpy().copy()
+        theta, *term = (each.numpy() for each in policy.thetas(slice(0, 4)))
+        own = start, theta, term[0] if term else theta, rewards, answers, 0.6, 3.0
+        expected = reference_refit(policy, *own, units)
+        policy.refit()
+        np.testing.assert_allclose(policy.representation.units, expected, rtol=1e-6, atol=1e-8)
+    assert not np.allclose(units, start)
 
 
 def test_the_width_is_that_of_the_majorised_matrices():

@@ -18,7 +18,7 @@ from conbandit_torch import (
     play_round,
 )
 from conbandit_torch.testing import decisions
-from tests.conftest import ALGEBRA, small_world, weights
+from tests.conftest import ALGEBRA, EXACT, small_world, weights
 from tests.reference import logistic as reference
 
 
@@ -63,10 +63,21 @@ def test_a_comparison_is_a_click_on_the_difference(world):
         about = Comparison(side(torch.tensor([1, 2])), side(torch.tensor([5, 0])))
         x = about.features(catalogue)
         torch.testing.assert_close(
-            link.several(about, catalogue, catalogue, theta, value), link.single(x, theta, value)
+            link.several(about, catalogue, catalogue, theta, value), link.single(about, x, theta, value)
         )
         mean = torch.sigmoid((x * theta).sum(1))
         torch.testing.assert_close(link.means(about, catalogue, catalogue, theta), mean)
+
+
+def test_rewards_are_clicks_also_where_answers_are_graded(world):
+    """An exact fit of the log must weigh a reward as the step that first learned it did."""
+    catalogue, value = world.catalogue, torch.tensor([1.0, 0.0]).double()
+    about, theta = Arms(torch.tensor([3, 8])), drawn(2, 6)
+    graded, clicks = (
+        link.several(about, catalogue, catalogue, theta, value)
+        for link in (Logistic(answer_deviation=0.2), Logistic())
+    )
+    torch.testing.assert_close(graded, clicks, **EXACT)
 
 
 def test_an_exact_fit_is_the_maximum_of_the_penalised_likelihood():

@@ -11,7 +11,6 @@ from conbandit_torch import (
     ConNeuralLinear,
     ConUCB,
     Curved,
-    Hidden,
     LinUCB,
     Logistic,
     Network,
@@ -186,11 +185,6 @@ def test_a_training_that_diverges_says_so():
 def test_sizes_of_nothing_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name} must be"):
         Network(**{name: value})
-
-
-def test_hidden_features_are_refused_beside_a_link_that_is_not_linear(world):
-    with pytest.raises(ValueError, match="Hidden: this one learns by squared errors"):
-        LinUCB(world.catalogue, 7, representation=Hidden(), link=Logistic())
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.reference import logistic
 from tests.reference.linear import budget
 
 
@@ -158,6 +159,76 @@ class OneLevel(Hidden):
     def max_confidence_radius(self, u, k, arms):
         x = self.phi_term(k)
         return np.sqrt(x @ np.linalg.inv(self.M[u]) @ x)
+
+
+class Clicks(Hidden):
+    """Values are clicks: every step is that of ridge regression on the loss to second order, at its score."""
+
+    def weighed(self, x, theta, value):
+        """s and rho."""
+        m = logistic.mu(x @ theta)
+        s = np.sqrt(max(m * (1 - m), logistic.FLOOR))
+        return s, (min(max(value, 0.0), 1.0) - m) / s
+
+    def learn_rewards(self, observations):
+        steps = []
+        for u, a, reward in observations:
+            x, theta = self.phi(a), self.theta(u)
+            s, rho = self.weighed(x, theta, reward)
+            self.M[u] += self.weight * s**2 * np.outer(x, x)
+            self.b[u] += self.weight * s * x * (rho + s * x @ theta)
+            steps.append(self.reward_step(u, a, reward))
+        self.step_hidden(steps)
+
+    def reward_step(self, u, a, reward):
+        s, rho = self.weighed(self.phi(a), self.theta(u), reward)
+        hidden = s * self.theta(u)[self.D :]
+        return a, hidden, 1.0, rho + self.V[a] @ hidden
+
+    def learn_answers(self, observations):
+        steps = []
+        for u, k, answer in observations:
+            x, theta = self.phi_term(k), self.theta_term(u)
+            s, rho = self.weighed(x, theta, answer)
+            self.M_term[u] += s**2 * np.outer(x, x)
+            self.b_term[u] += s * x * (rho + s * x @ theta)
+            steps += self.answer_steps(u, k, answer)
+        self.step_hidden(steps)
+
+    def answer_steps(self, u, k, answer):
+        s, rho = self.weighed(self.phi_term(k), self.theta_term(u), answer)
+        hidden = s * self.theta_term(u)[self.D :]
+        arms = np.flatnonzero(self.P[:, k])
+        return [(a, hidden, self.P[a, k], rho + self.V[a] @ hidden) for a in arms]
+
+    def refit(self, rewards, answers, hidden_ridge, term_ridge, sweeps):
+        for _ in range(sweeps):
+            for u in range(len(self.M)):
+                shown = [logistic.Arm(self.phi(a), r) for v, a, r in rewards if v == u]
+                asked = [logistic.Arm(self.phi_term(k), r) for v, k, r in answers if v == u]
+                self.fit(u, shown, asked, term_ridge)
+            steps = [self.reward_step(*seen) for seen in rewards]
+            steps += [step for seen in answers for step in self.answer_steps(*seen)]
+            for a in range(len(self.X)):
+                self.C[a], self.d[a] = hidden_ridge * np.eye(self.L), np.zeros(self.L)
+            self.step_hidden(steps)
+
+    def fit(self, u, shown, asked, term_ridge):
+        zero = np.zeros(self.D + self.L)
+        if asked:
+            self.M_term[u], self.b_term[u] = logistic.fit(asked, self.theta_term(u), term_ridge, 1.0, zero)
+        centre = self.theta_term(u) if self.kind == "terms" else zero
+        if shown:
+            self.M[u], self.b[u] = logistic.fit(shown, self.theta(u), self.ridge, self.weight, centre)
+
+
+class OneLevelClicks(Clicks, OneLevel):
+    """hConLinUCB for clicks."""
+
+    def fit(self, u, shown, asked, term_ridge):
+        if shown + asked:
+            zero = np.zeros(self.D + self.L)
+            self.M[u], self.b[u] = logistic.fit(shown + asked, self.theta(u), self.ridge, 1.0, zero)
 
 
 def play(reference, world, visitors, b, refit_every=None, **refit):

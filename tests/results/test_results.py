@@ -18,9 +18,10 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.seals import file_digest
 from conbandit_torch.results import plots
 from conbandit_torch.results.aggregate import aggregate
+from conbandit_torch.results.paired import holm
 from conbandit_torch.results.plots import _relative, draw_all, style
 from conbandit_torch.results.read import Clicks, PolicyResults, intervals, read_results
-from conbandit_torch.results.report import compare, holm
+from conbandit_torch.results.report import compare
 from conbandit_torch.running.objective import CTR
 from conbandit_torch.running.result import read_result, write_result
 from tests.helpers.commands import rows
@@ -188,15 +189,15 @@ def test_a_policy_without_a_full_window_is_left_out_of_the_curves_and_no_other(t
         clicks = Clicks(ctr, 500, np.array([0.1, 0.1]))
         results[name] = replace(own, metrics=metrics, objective=CTR, clicks=clicks)
     names = [path.name for path in draw_all(results, tmp_path, "Lin") if path.suffix == ".png"]
-    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png"]
-    assert len(draw_all(results, tmp_path, "Few")) == 4  # nothing can be drawn relative to Few
+    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png", "frontier.png"]
+    assert len(draw_all(results, tmp_path, "Few")) == 6  # nothing can be drawn relative to Few
     ratio = _relative(results["Con"], results["Con"].clicks.ctr, results["Lin"], results["Lin"].clicks.ctr)
     np.testing.assert_allclose(ratio, [[2, np.nan], [1.5, 2]])
     with pytest.raises(ConfigError, match="--baseline Lon: there is no such policy"):
         draw_all(results, tmp_path, "Lon")
 
 
-def testholms_correction_by_hand():
+def test_holms_correction_by_hand():
     corrected = holm({("a", "b"): 0.01, ("a", "c"): 0.04, ("b", "c"): 0.03, ("c", "d"): float("nan")})
     assert corrected["a", "b"] == pytest.approx(0.03)
     assert corrected["b", "c"] == pytest.approx(0.06)
@@ -235,8 +236,10 @@ def test_figures_are_drawn(results):
     assert main(["plot", str(results)]) == 0
     names = sorted(path.name for path in (results / "plots").iterdir())
     assert names == [
-        "final_regret.pdf", "final_regret.png", "regret.pdf", "regret.png", "theta_error.pdf", "theta_error.png",
-    ]  # fmt: skip
+        f"{name}.{ending}"
+        for name in ("final_regret", "frontier", "regret", "theta_error")
+        for ending in ("pdf", "png")
+    ]
     for path in (results / "plots").iterdir():
         assert path.read_bytes()[:4] in (b"%PDF", b"\x89PNG")
 

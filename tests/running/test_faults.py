@@ -43,13 +43,13 @@ def test_a_disk_that_fills_up_stops_the_job_clearly_and_keeps_what_there_is(tmp_
 
 def test_a_folder_that_vanishes_fails_its_job_and_no_other(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "import shutil\n"
+        "import os\n"
         "from conbandit_torch import LinUCB\n"
         "class Vandal(LinUCB):\n"
         "    def learn(self, context, arm, reward):\n"
         "        super().learn(context, arm, reward)\n"
         "        if int(context.rounds[0]) == 5:\n"
-        "            shutil.rmtree('out/Lin')\n"
+        "            os.rename('out/Lin', 'gone')  # at once: TensorBoard's thread may be writing\n"
     )
     write(tmp_path, changed("policies.Lin", {"class_path": "mine.Vandal"}) | {"seeds": "0", "log_every": 2})
     done = conbandit("run", "config.yaml", "--out", "out", cwd=tmp_path)

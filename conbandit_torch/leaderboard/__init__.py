@@ -1,0 +1,1 @@
+"""Every policy, one protocol: the leaderboard."""

@@ -1,0 +1,1 @@
+"""What makes the documentation's generated pages: `mkdocs build` calls `hook.py`."""
