@@ -60,7 +60,7 @@ def test_training_equals_the_reference(kind):
         log.append((0, user, "arm", shown, float(feedback.reward[row])))
     policy.update(context, arm, feedback.reward)
     assert int(seen.trainings) == 1
-    log.sort(key=lambda entry: entry[0])  # rewards first
+    log.sort(key=lambda entry: entry[:2])  # rewards first, and one user after the other
     levels = {0: 0, 1: policy.answer_level}
     thetas = {
         (group, user): before.thetas(torch.tensor([user]))[levels[group]][0]
