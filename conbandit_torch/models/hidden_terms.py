@@ -56,7 +56,7 @@ class HiddenOnTerms(Representation):
         init_scale: standard deviation of the initial g; small, but above 0.
         refit_every: rounds between refits, a number or a schedule.
         sweeps: how often v and theta take turns in a refit.
-        steps: the most steps of conjugate gradients in a sweep.
+        steps: the most steps of conjugate gradients in a sweep, each from where the last refit has led to.
     """
 
     learns = True
@@ -76,7 +76,7 @@ class HiddenOnTerms(Representation):
         init_scale: float = 0.1,
         refit_every: RefitEvery = OFTEN_AT_FIRST,
         sweeps: int = 2,
-        steps: int = 30,
+        steps: int = 10,
     ) -> None:
         super().__init__()
         for name, least in {"size": size, "sweeps": sweeps, "steps": steps}.items():
