@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from conbandit_torch.bandits.linucb import LinUCB
     from conbandit_torch.bandits.logistic import LogisticThompson, LogisticUCB
     from conbandit_torch.bandits.neural import NeuralLinear, NeuralThompson
+    from conbandit_torch.bandits.restarts import RestartingLinUCB, RestartMixin
     from conbandit_torch.bandits.thompson import LinThompson
     from conbandit_torch.bandits.uniform import Random
     from conbandit_torch.callbacks.base import Callback
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         WindowedConLinUCB,
         WindowedConUCB,
     )
+    from conbandit_torch.conversation.ask_again import AskAgainConLinUCB, AskAgainConUCB
     from conbandit_torch.conversation.asking import Asking
     from conbandit_torch.conversation.clime import CLiME, EigenvalueTest, WeakestDirection
     from conbandit_torch.conversation.clisk import CLiSK, PerturbedTerm
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     )
     from conbandit_torch.conversation.conlogistic import ConLogisticThompson, ConLogisticUCB
     from conbandit_torch.conversation.conneural import ConNeuralLinear
+    from conbandit_torch.conversation.conpe import ConPE
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
     from conbandit_torch.conversation.graph import GraphConUCB, GraphMixin
@@ -148,6 +151,8 @@ __all__ = [
     "ArmCon",
     "ArmConversationMixin",
     "Arms",
+    "AskAgainConLinUCB",
+    "AskAgainConUCB",
     "Asking",
     "Bandit",
     "BarycentricSpanner",
@@ -173,6 +178,7 @@ __all__ = [
     "ConLogisticThompson",
     "ConLogisticUCB",
     "ConNeuralLinear",
+    "ConPE",
     "ConThompson",
     "ConUCB",
     "Confidence",
@@ -264,6 +270,8 @@ __all__ = [
     "Replay",
     "ReplayEvents",
     "Representation",
+    "RestartMixin",
+    "RestartingLinUCB",
     "Results",
     "RidgeRegression",
     "Round",

@@ -15,7 +15,7 @@ CLASSES = {
 }
 OVER_ANY_BASE = {
     *("ArmConversationMixin", "ComparisonMixin", "ConversationMixin", "GraphMixin"),
-    *("KeyTermMixin", "OneLevelMixin"),
+    *("KeyTermMixin", "OneLevelMixin", "RestartMixin"),
 }
 FORWARDING = [name for name in CLASSES if name not in OVER_ANY_BASE]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from conbandit_torch.bandits.pretrained import Pretrained
@@ -41,6 +42,7 @@ class Bandit(Rows, Pretrained, ABC):
     users_are_independent = True  # what one user does never changes another's model
     order_matters = False  # whether the order in which rewards come changes what is learned from them
     answer_level = 0  # the level that answers enter
+    stands_over_any_base = False  # a mixin that asks nothing, to the left of any policy, says True itself
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -78,6 +80,10 @@ class Bandit(Rows, Pretrained, ABC):
         """Learn that each row of the context answered `value` [B] when asked `about` something."""
         raise NotImplementedError(f"{type(self).__name__} learns no answers")
 
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] what answers `value` [Q] add to `sum y x` of the level that they enter; explains scores."""
+        raise NotImplementedError(f"{type(self).__name__} learns no answers")
+
     def ask(self, context: Context) -> Question | None:
         """The next question to put to this round's users, or None. A plain bandit asks nothing."""
         return None
@@ -109,6 +115,10 @@ class Bandit(Rows, Pretrained, ABC):
     def models_of(self, who: Index) -> Index:
         """Which regression each of the users `who` has: their own, unless users share some."""
         return who
+
+    def began(self, context: Context) -> Tensor:
+        """[B] the round from which on each user is learned: 0, unless the policy has started anew since."""
+        return torch.zeros_like(context.rounds)
 
     def row_size(self, context: Context) -> int:
         """Numbers per row that `scores` works on at once; larger contexts are cut into blocks."""

@@ -26,7 +26,8 @@ class Asking:
     Attributes:
         context: who is here, B rows, at which of their rounds, with which candidates.
         catalogue: arms and key-terms.
-        asked: [B] questions that each of the users has been asked so far.
+        asked: [B] questions that each of the users has been asked so far, since the policy began with them.
+        rounds: [B] which of their rounds this is since then, counted from 0.
         stream: reproducible random numbers of the policy, by purpose.
         levels: the regressions that a linear score rests on; empty, if there are none.
         answer_level: which of them answers enter.
@@ -38,6 +39,7 @@ class Asking:
     context: Context
     catalogue: Catalogue
     asked: Tensor
+    rounds: Tensor
     stream: Callable[[str], Stream]
     levels: Sequence[Level]
     answer_level: int
@@ -100,7 +102,9 @@ class Asking:
         """The record of some of the rows."""
         if rows is EVERY_ROW:
             return self
-        return replace(self, context=self.context.take(rows), asked=self.asked[rows])
+        return replace(
+            self, context=self.context.take(rows), asked=self.asked[rows], rounds=self.rounds[rows]
+        )
 
     def _seen(self) -> Representation:
         _ = self.model  # or else an error that says why not

@@ -55,7 +55,7 @@ class EigenvalueTest(Schedule):
 
     def due(self, asking: Asking) -> Tensor:
         """[B] whether this is a round of the test, and some direction fails it."""
-        rounds = asking.context.rounds + 1
+        rounds = asking.rounds + 1
         checked = rounds & (rounds - 1) == 0 if self.every is None else rounds % self.every == 0
         due = super().due(asking) & checked
         rows = due.nonzero().squeeze(1)

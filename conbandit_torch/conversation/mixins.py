@@ -45,6 +45,8 @@ class AskingMixin(Bandit):
                     f"class {cls.__name__}({given}): swap {bandits[-1]} and {base.__name__}; the mixin "
                     f"stands left of the bandit: class {cls.__name__}({base.__name__}, {bandits[-1]})"
                 )
+            if "stands_over_any_base" in vars(base):
+                continue
             if issubclass(base, Bandit) and not issubclass(base, AskingMixin):
                 bandits.append(base.__name__)
 
@@ -61,6 +63,7 @@ class AskingMixin(Bandit):
             context=context,
             catalogue=self.catalogue,
             asked=self.asked[context.who],
+            rounds=(context.rounds - self.began(context)).clamp_min(0),  # a context may be an old one
             stream=self.stream,
             levels=self.levels(),
             answer_level=self.answer_level,

@@ -26,7 +26,7 @@ class Schedule(ABC):
     def due(self, asking: Asking) -> Tensor:
         """[B] whether each row has a question to go now."""
         source = f"{type(self).__name__}.total"
-        total = expect_tensor(source, self.total(asking.context.rounds + 1), (len(asking),))
+        total = expect_tensor(source, self.total(asking.rounds + 1), (len(asking),))
         if len(total) and total.device.type == "cpu":  # on a GPU looking would wait for the device
             least, most = (float(value) for value in total.aminmax())  # NaN if any is
             if not (least >= 0 and most < float("inf")):

@@ -21,6 +21,7 @@ _NAMES_OF = {
     "conbandit_torch.bandits.linucb": ("LinUCB",),
     "conbandit_torch.bandits.logistic": ("LogisticThompson", "LogisticUCB"),
     "conbandit_torch.bandits.neural": ("NeuralLinear", "NeuralThompson"),
+    "conbandit_torch.bandits.restarts": ("RestartMixin", "RestartingLinUCB"),
     "conbandit_torch.bandits.thompson": ("LinThompson",),
     "conbandit_torch.bandits.uniform": ("Random",),
     "conbandit_torch.callbacks.base": ("Callback",),
@@ -30,6 +31,7 @@ _NAMES_OF = {
         "WindowedConLinUCB",
         "WindowedConUCB",
     ),
+    "conbandit_torch.conversation.ask_again": ("AskAgainConLinUCB", "AskAgainConUCB"),
     "conbandit_torch.conversation.mixins": ("ArmConversationMixin",),
     "conbandit_torch.conversation.concofineucb": ("ConCoFineUCB",),
     "conbandit_torch.conversation.clime": ("CLiME", "EigenvalueTest", "WeakestDirection"),
@@ -43,6 +45,7 @@ _NAMES_OF = {
         "HConLinUCB",
     ),
     "conbandit_torch.conversation.conlogistic": ("ConLogisticThompson", "ConLogisticUCB"),
+    "conbandit_torch.conversation.conpe": ("ConPE",),
     "conbandit_torch.conversation.conneural": ("ConNeuralLinear",),
     "conbandit_torch.conversation.conthompson": ("ConThompson",),
     "conbandit_torch.conversation.conucb": (

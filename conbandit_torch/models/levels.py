@@ -4,6 +4,7 @@
     v_0 = x,  v_{i+1} = ridge_i P_{i+1}^T G_i^-1 v_i                          reach
     width = sum_i weight_i factor_i |v_i|_{G_i^-1}                            width, Eq. 7
     delta_i = factor_i G_i^-1/2 z_i + ridge_i G_i^-1 P_{i+1} delta_{i+1}      deviation
+    variance = sum_i |v_i|^2_{G_i^-1}                                         variance, of a Bayesian score
 
 Level 0 is that of the arms. `v_i` is how the score `x^T theta_0` moves with `theta_i`: its length in G_i^-1
 is the score's uncertainty that level i brings in. LinUCB has one level; ConUCB has two, with lam = weight_0,
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from torch import Tensor
+from torch.linalg import vecdot
 
 from conbandit_torch.core.algebra import weighted_norm, weighted_norm_
 from conbandit_torch.core.blocks import Index
@@ -89,6 +91,17 @@ def width(levels: Sequence[Level], who: Index, x: Tensor) -> Tensor | None:
             own = level.scaled(who, norm.mul_(scale * level.model.weight))  # Eq. 7
             total = own if total is None else total.add_(own)
         v, scale = solved, scale * level.model.ridge
+    return total
+
+
+def variance(levels: Sequence[Level], who: Index, x: Tensor) -> Tensor:
+    """[B, n] `sum_i |v_i|^2_{G_i^-1}`: the variance of the score of x [B, n, D], in units of the noise's."""
+    total = x.new_zeros(x.shape[:2])
+    for level in levels:
+        v = level.projected(x)
+        solved = level.model.solve(who, v)
+        total += vecdot(v, solved)
+        x = solved * level.model.ridge
     return total
 
 

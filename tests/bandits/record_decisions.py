@@ -13,6 +13,8 @@ from conbandit_torch import (
     AbruptChange,
     ArmCon,
     Arms,
+    AskAgainConLinUCB,
+    AskAgainConUCB,
     BarycentricSpanner,
     CoFineUCB,
     ConCoFineUCB,
@@ -46,6 +48,7 @@ from conbandit_torch import (
     MaxConfidenceRadius,
     NoConversation,
     Random,
+    RestartingLinUCB,
     Synthetic,
     UpperConfidenceTerm,
     VarLCR,
@@ -263,6 +266,10 @@ def _aging_cases():
         ages = {"gamma": 0.97} if policy.__name__.startswith("Discounted") else {"window": 20}
         yield _case("changing", changing, policy, **LINEAR, **ages)
         yield _case("hidden", hidden, policy, **UNCERTAIN)
+    for policy in (RestartingLinUCB, AskAgainConUCB, AskAgainConLinUCB):
+        asks = {} if policy is RestartingLinUCB else LINEAR
+        yield _case("changing", changing, policy, **asks, patience=20.0)
+        yield _case("hidden", hidden, policy, **asks, patience=2.0, growth=1.5)
 
 
 CASES = dict([*_usual_cases(), *_unusual_cases(), *_aging_cases()])

@@ -12,6 +12,8 @@ from conbandit_torch import (
     ArmCon,
     ArmConversationMixin,
     Arms,
+    AskAgainConLinUCB,
+    AskAgainConUCB,
     Bandit,
     BarycentricSpanner,
     CLiME,
@@ -27,6 +29,7 @@ from conbandit_torch import (
     ConLogisticThompson,
     ConLogisticUCB,
     ConNeuralLinear,
+    ConPE,
     ConThompson,
     ConUCB,
     ConversationMixin,
@@ -51,6 +54,8 @@ from conbandit_torch import (
     PerturbedTerm,
     Random,
     RelativeConUCB,
+    RestartingLinUCB,
+    RestartMixin,
     Schedule,
     Terms,
     VarLCR,
@@ -66,7 +71,7 @@ from tests.conftest import ALGEBRA, small_world, weights
 from tests.helpers.hidden import HIDDEN_POLICIES
 from tests.helpers.policies import ArmCoFineUCB, ArmEpsilon, ArmThompson, BareThompson
 from tests.reference import aging as aged
-from tests.reference import asking, linear, logistic, others
+from tests.reference import asking, linear, logistic, others, restarts
 
 
 class Fractional(Schedule):
@@ -125,6 +130,10 @@ def shifted(**arguments):
 def weakest():
     arguments = {"ridge": 0.8, "alpha": 0.4}
     return Reference(CLiME, "terms", lambda u, p, W: asking.CLiME(u.X, W, **arguments), **arguments)
+
+
+def phased(**arguments):
+    return Reference(ConPE, "terms", lambda u, p, W: asking.ConPE(u.X, W, **arguments), **arguments)
 
 
 def drawing(policy, reference, kind="plain", **arguments):
@@ -186,6 +195,18 @@ def aging(policy, kind, **arguments):
     return Reference(policy, kind, make, **arguments)
 
 
+def restarting(policy, kind, make, variance, weight=1.0, **arguments):
+    """A policy that forgets users at the least surprise, so that it does."""
+    test = {"patience": 1.2, "growth": 1.3, "shift": 0.7}
+
+    def restart(u, p, W):
+        return restarts.Restarting(
+            lambda: make(u.X, W, **arguments), variance, weight, clock=lambda: u.t, **test
+        )
+
+    return Reference(policy, kind, restart, **arguments, **test)
+
+
 TWO_LEVELS = {"mix": 0.7, "term_ridge": 0.6, "alpha": 0.3, "term_alpha": 0.2}
 POLICIES = {
     "Random": drawing(Random, others.Random),
@@ -208,6 +229,7 @@ POLICIES = {
     "CLiSK": shifted(),
     "CLiSK, as published": shifted(ask_about="perturbed"),
     "CLiME": weakest(),
+    "ConPE": phased(ridge=0.8, alpha=0.4, epsilon=1.2),
     "Greedy": drawing(Greedy, others.Greedy, ridge=0.8),
     "EpsilonGreedy": drawing(EpsilonGreedy, others.EpsilonGreedy, epsilon=0.3, ridge=0.8),
     "ArmEpsilon": drawing(ArmEpsilon, others.EpsilonGreedy, "arms", epsilon=0.3, ridge=0.8),
@@ -228,6 +250,20 @@ POLICIES = {
         ConLogisticThompson, logistic.ConLogisticThompson, scale=0.4, term_scale=0.9
     ),
     "DiscountedLinUCB": clicks(DiscountedLinUCB, aged.DiscountedLinUCB, gamma=0.9, ridge=0.8, alpha=0.4),
+    "RestartingLinUCB": restarting(
+        RestartingLinUCB,
+        "plain",
+        lambda X, W, **given: linear.LinUCB(6, **given),
+        restarts.of_one_level,
+        ridge=0.8,
+        alpha=0.4,
+    ),
+    "AskAgainConUCB": restarting(
+        AskAgainConUCB, "terms", linear.ConUCB, restarts.of_two_levels, weight=0.7, **TWO_LEVELS
+    ),
+    "AskAgainConLinUCB": restarting(
+        AskAgainConLinUCB, "terms", linear.ConLinUCB, restarts.of_one_level, ridge=0.8, alpha=0.4
+    ),
     "WindowedLinUCB": aging(WindowedLinUCB, "plain", window=6, ridge=0.8, alpha=0.4),
     "DiscountedConUCB": aging(DiscountedConUCB, "terms", gamma=0.9, **TWO_LEVELS),
     "WindowedConUCB": aging(WindowedConUCB, "terms", window=6, **TWO_LEVELS),
@@ -255,7 +291,7 @@ def test_every_exported_policy_has_a_reference():
     exported = (getattr(conbandit_torch, name) for name in conbandit_torch.__all__)
     policies = {c for c in exported if inspect.isclass(c) and issubclass(c, Bandit)}
     # The first two are abstract; the others stand over another mixin, as in RelativeConUCB and GraphConUCB.
-    assert policies - compared == {Bandit, ArmConversationMixin, ComparisonMixin, GraphMixin}
+    assert policies - compared == {Bandit, ArmConversationMixin, ComparisonMixin, GraphMixin, RestartMixin}
 
 
 class OneUser:
@@ -331,5 +367,8 @@ def test_policy_equals_reference(name, schedule, present):
         assert shown[user] == [int(a) for a in expected_shown]
         assert asked[user] == [tuple(np.atleast_1d(things)) for things in expected_asked]
         assert (case.kind == "plain") == (not asked[user])
+        if isinstance(reference, restarts.Restarting):
+            assert int(policy.restarts[user]) == reference.restarts
+            assert policy.restarts.any()
         if policy.coefficients() is not None:  # the mean of a sampling policy, no sample
             np.testing.assert_allclose(policy.coefficients()[user], thetas[-1], **ALGEBRA)

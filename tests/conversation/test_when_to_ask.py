@@ -9,6 +9,7 @@ from conbandit_torch import (
     CLiME,
     CLiSK,
     ConLinUCB,
+    ConPE,
     ConUCB,
     Curved,
     EigenvalueTest,
@@ -92,7 +93,8 @@ def test_worth_asking_asks_when_the_reference_does(name, levels):
 
         def due(X, t, number, other=other):
             most = 50 if schedule.per_round is None else schedule.per_round * t
-            if number >= np.floor(min(most, schedule.questions)):
+            grown = t == 1 or np.floor(8 * np.log2(t)) > np.floor(8 * np.log2(t - 1))
+            if number >= np.floor(min(most, schedule.questions)) or not grown:
                 return False
             to_come = sum(schedule.discount**later for later in range(25 - (t - 1)))
             return reference.saved(other, X, maximum, schedule.spread, to_come) > schedule.cost
@@ -203,7 +205,7 @@ def test_uncertainty_is_one_at_first_and_falls():
         policy = cls(environment.catalogue, environment.num_users)
         left = []
         for _ in range(5):
-            left.append(uncertainty(policy.asking(environment.observe()))[0])
+            left.append(uncertainty(policy.asking(environment.observe())).left)
             play_round(policy, environment)
         torch.testing.assert_close(left[0], torch.ones(7).double(), **ALGEBRA)
         assert (left[4] < left[0]).all() and (left[4] > 0).all()
@@ -270,6 +272,30 @@ def test_shifts_are_bounded_and_as_wide_as_said():
 def test_bad_arguments_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_phases_explore_at_first_and_then_settle():
+    """With little width allowed the widest is shown; with much, the best of those that are left."""
+    environment = small_world(noise=0.0)
+    shown = {}
+    for epsilon in (1e-6, 1e6):
+        environment.reset()
+        policy = ConPE(environment.catalogue, environment.num_users, alpha=0.3, epsilon=epsilon)
+        for _ in range(10):
+            context = environment.observe()
+            widths = 0.3 * policy.arm_model.norm(slice(None), context.arm_features)
+            mean = policy.predict(context)
+            kept = mean + widths >= (mean - widths).amax(1, keepdim=True)
+            arm = play_round(policy, environment).arm
+        shown[epsilon] = widths.gather(1, arm[:, None]).squeeze(1)
+        widest = torch.where(kept, widths, -1.0).amax(1)
+        assert kept.any(1).all() and not kept.all()
+        assert (shown[epsilon] == widest).all() == (epsilon == 1e-6)
+
+
+def test_phases_need_a_width_to_reach():
+    with pytest.raises(ValueError, match="epsilon must be above 0 and finite, got 0"):
+        ConPE(small_world().catalogue, 7, epsilon=0)
 
 
 def test_clisk_refuses_other_things_to_ask_about():

@@ -183,7 +183,8 @@ def play(kind, policy, world, rounds, b):
     for t in range(1, rounds + 1):
         arms, arm_noise, term_noise = world.round(t - 1)
         X = world.X[arms]
-        for _ in range(budget(b, t) if kind != "plain" else 0):
+        due = policy.due(b, t) if hasattr(policy, "due") else budget(b, t)
+        for _ in range(due if kind != "plain" else 0):
             if kind == "arms":
                 choice = policy.choose(X)
                 policy.update(X[choice], X[choice] @ world.theta + arm_noise)
