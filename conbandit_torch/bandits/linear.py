@@ -16,7 +16,7 @@ from conbandit_torch.core.questions import About, Arms
 from conbandit_torch.kernels import all_threads, kernels_for
 from conbandit_torch.models import levels as chain
 from conbandit_torch.models.confidence import Alpha, check_alpha
-from conbandit_torch.models.history import Refit
+from conbandit_torch.models.history import History, Refit
 from conbandit_torch.models.levels import Level
 from conbandit_torch.models.links import Identity, Link
 from conbandit_torch.models.refits import refit_schedule
