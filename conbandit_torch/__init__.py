@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         PairSelection,
     )
     from conbandit_torch.conversation.regret_bound import regret_bound
+    from conbandit_torch.conversation.relative import HRelativeConUCB, RelativeConLogisticUCB
     from conbandit_torch.conversation.schedules import (
         LinearSchedule,
         LogSchedule,
@@ -209,6 +210,7 @@ __all__ = [
     "HConLinUCB",
     "HConUCB",
     "HLinUCB",
+    "HRelativeConUCB",
     "HVarLCR",
     "HVarMRC",
     "HVarRS",
@@ -264,6 +266,7 @@ __all__ = [
     "Recorded",
     "Refit",
     "RefitSchedule",
+    "RelativeConLogisticUCB",
     "RelativeConUCB",
     "Replay",
     "ReplayEvents",
