@@ -80,6 +80,10 @@ class Bandit(Rows, Pretrained, ABC):
         """Learn that each row of the context answered `value` [B] when asked `about` something."""
         raise NotImplementedError(f"{type(self).__name__} learns no answers")
 
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] what answers `value` [Q] add to `sum y x` of the level that they enter; explains scores."""
+        raise NotImplementedError(f"{type(self).__name__} learns no answers")
+
     def ask(self, context: Context) -> Question | None:
         """The next question to put to this round's users, or None. A plain bandit asks nothing."""
         return None

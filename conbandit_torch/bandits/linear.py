@@ -208,6 +208,10 @@ class LinearBandit(Bandit):
         if self.representation.steps_online:
             self._teach(about, x, self.thetas(context.who)[self.answer_level], value)
 
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] `y x`."""
+        return value[:, None] * about.features(self.representation)
+
     def update(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn from the round's rewards, and refit when it is time."""
         super().update(context, arm, reward)

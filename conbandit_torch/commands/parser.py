@@ -117,6 +117,14 @@ def _add_leaderboard(commands: Any) -> None:
     )
     board.add_argument("--policies", nargs="+", metavar="NAME", help="run these alone (default: all)")
     board.add_argument("--tasks", nargs="+", metavar="NAME", help="run these alone (default: all)")
+    both = ("tuned", "published")
+    board.add_argument(
+        "--parameters",
+        nargs="+",
+        choices=both,
+        default=both,
+        help="evaluate with these alone (default: both)",
+    )
     board.add_argument("--page-only", action="store_true", help="run nothing, and write the page")
     board.add_argument("--out", type=Path, metavar="DIR", help="default: runs/leaderboard-PROTOCOL")
     board.add_argument("--jobs", type=int, default=1, metavar="J", help="how many at a time (default: 1)")

@@ -77,6 +77,16 @@ class ComparisonMixin(KeyTermMixin):
 
     def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn who won, at the level that answers enter."""
+        for learned, target in self._lessons(about, value):
+            super().learn_answer(context, learned, target)
+
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] `y x`, of all that is learned of an answer."""
+        parts = [super(ComparisonMixin, self).evidence(*lesson) for lesson in self._lessons(about, value)]
+        return torch.stack(parts).sum(0)
+
+    def _lessons(self, about: About, value: Tensor) -> list[tuple[About, Tensor]]:
+        """What is learned of answers [Q], and as which values [Q]."""
         if not isinstance(about, Comparison):
             raise ValueError(f"{type(self).__name__} compares key-terms, got {type(about).__name__}")
         first, second = (side.of for side in about.sides())
@@ -85,11 +95,9 @@ class ComparisonMixin(KeyTermMixin):
         won = torch.where(value == 0.5, value, 1.0)  # [Q] 0.5: neither
         if self.learn_as == "difference":
             target = 2 * won - 1 if self.link.is_linear else won
-            super().learn_answer(context, Comparison(Terms(winner), Terms(loser)), target)
-            return
-        super().learn_answer(context, Terms(winner), won)
-        if self.learn_as == "both":
-            super().learn_answer(context, Terms(loser), 1 - won)
+            return [(Comparison(Terms(winner), Terms(loser)), target)]
+        both: list[tuple[About, Tensor]] = [(Terms(winner), won), (Terms(loser), 1 - won)]
+        return both if self.learn_as == "both" else both[:1]
 
 
 class RelativeConUCB(ComparisonMixin, ConversationMixin, LinUCB):

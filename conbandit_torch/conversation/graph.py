@@ -89,6 +89,10 @@ class GraphMixin(KeyTermMixin):
         else:
             model.update(models, x, target, weight)
 
+    def evidence(self, about: About, value: Tensor) -> Tensor:
+        """[Q, D] `sum_l S_kl y x~_l`."""
+        return value[:, None] * (self.similarity[about.ids().squeeze(1)] @ self.representation.terms())
+
     def learn(self, context: Context, arm: Tensor, reward: Tensor) -> None:
         """Learn the rewards; theta then knows all answers."""
         super().learn(context, arm, reward)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,7 +21,8 @@ class WorthAsking(Schedule):
 
     Rule: ask while `S m n (sqrt(1 - u_H) - sqrt(1 - u)) > cost`, up to `questions` in all. What is worth
     asking is asked at once, unless `per_round` says otherwise: the earlier an answer, the more rounds it
-    helps.
+    helps. What is known changes ever more slowly, so after a user's first rounds the price is looked at only
+    when t has grown by about an eighth (whenever `floor(8 log2 t)` changes).
 
     Derivation. Let u be the share of the candidates' uncertainty that is left. Relative to their mean,
     candidate a has the vector x_a, and p_a is how its score moves with the theta that answers change:
@@ -78,7 +80,9 @@ class WorthAsking(Schedule):
 
     def due(self, asking: Asking) -> Tensor:
         """[B] whether there is a question to go, and it is worth its price."""
-        due = super().due(asking)
+        rounds = asking.context.rounds.double()  # before this one
+        grown = (8 * (rounds + 1).log2()).floor() > (8 * rounds.log2()).floor()  # -inf at first
+        due = super().due(asking) & grown
         rows = due.nonzero().squeeze(1)
         if len(rows):
             with all_threads():  # gains of all key-terms are large products
@@ -101,8 +105,22 @@ class WorthAsking(Schedule):
         return (1 - self.discount**rounds) / (1 - self.discount)
 
 
-def uncertainty(asking: Asking) -> tuple[Tensor, Tensor, Tensor]:
-    """[B] each: u, s and h: the share of uncertainty left, and what an answer and a reward take of it."""
+class Uncertainty(NamedTuple):
+    """What is left to learn about the candidates, [B] each.
+
+    Attributes:
+        left: u, the share that is left.
+        by_answer: s, the share of this that the best answer takes away.
+        by_reward: h, the share of this that a reward takes away.
+    """
+
+    left: Tensor
+    by_answer: Tensor
+    by_reward: Tensor
+
+
+def uncertainty(asking: Asking) -> Uncertainty:
+    """What is left to learn about the candidates of a record."""
     x, reach = asking.candidates(), asking.reach()  # [B, A, D] each
     model, arm = asking.model, asking.levels[0].model
     tiny = torch.finfo(x.dtype).tiny
@@ -119,7 +137,7 @@ def uncertainty(asking: Asking) -> tuple[Tensor, Tensor, Tensor]:
     gain = (torch.bmm(x, torch.bmm(half.mT, half)) * x).sum(2)  # [B, A] Eq. 8, of a reward
     spread = arm.norm(asking.models, x).square()
     by_reward = (arm.weight * gain / (1 + arm.weight * spread)).mean(1) / rest
-    return (model.ridge * now / start).clamp_max(1), by_answer, by_reward
+    return Uncertainty((model.ridge * now / start).clamp_max(1), by_answer, by_reward)
 
 
 @cache

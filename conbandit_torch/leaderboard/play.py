@@ -11,7 +11,7 @@ Of every task the folder holds
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from conbandit_torch.configuration.build import build_environment, build_policy
 from conbandit_torch.configuration.load import resolve
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.files import make_folder, write_atomically
-from conbandit_torch.leaderboard.board import Board, Entry, Part, Task
+from conbandit_torch.leaderboard.board import PROTOCOL, Board, Entry, Part, Task
 from conbandit_torch.running.runner import run
 from conbandit_torch.running.workers import Backend, Crashed, results_of
 from conbandit_torch.tuning.score import describe
@@ -39,6 +39,7 @@ def play(
     *,
     tasks: list[str],
     policies: list[str],
+    parameters: Sequence[str] = (TUNED, PUBLISHED),
     jobs: int = 1,
     backend: Backend = "local",
 ) -> None:
@@ -52,6 +53,7 @@ def play(
         console: where progress is told.
         tasks: their names.
         policies: their names.
+        parameters: with which they are evaluated; without the tuned ones, nothing is tuned.
         jobs: studies, or runs, at the same time. A study's own trials come one after the other, so that what
             it finds does not depend on this number.
         backend: where they run.
@@ -65,18 +67,20 @@ def play(
         entries = [entry for entry in board.entries_of(task).values() if entry.name in policies]
         make_folder(own)
         _forget_failures(own, entries)
-        _tune(board, task, entries, own, console, jobs, backend)
-        found = read_json(own / FOUND)
-        parts = {PUBLISHED: {entry.name: entry.part for entry in entries}}
-        if not task.paper:
+        parts = {}
+        if TUNED in parameters and not task.paper:
+            _tune(board, task, entries, own, console, jobs, backend)
+            found = read_json(own / FOUND)
             parts[TUNED] = {
                 entry.name: found[entry.name]["part"] if entry.space else entry.part
                 for entry in entries
                 if not entry.space or entry.name in found
             }
-        for parameters, those in parts.items():
-            _say(console, f"{name}, {parameters} parameters: {len(those)} policies")
-            _evaluate(board, task, those, own / parameters, console, jobs, backend)
+        if PUBLISHED in parameters or task.paper:
+            parts[PUBLISHED] = {entry.name: entry.part for entry in entries}
+        for which, those in parts.items():
+            _say(console, f"{name}, {which} parameters: {len(those)} policies")
+            _evaluate(board, task, those, own / which, console, jobs, backend)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -170,7 +174,7 @@ def _evaluate(
     parts = {name: part for name, part in parts.items() if name not in read_json(noted)}
     if not parts:
         return
-    plan = resolve(board.config_of(task, parts), board.folder / "protocol.yaml")
+    plan = resolve(board.config_of(task, parts), board.folder / PROTOCOL)
     first = plan.seeds[0]
     environment = build_environment(plan, first)
     failed = {}
@@ -181,7 +185,7 @@ def _evaluate(
             failed[name] = str(error)
     sound = {name: part for name, part in parts.items() if name not in failed}
     if sound:
-        plan = resolve(board.config_of(task, sound), board.folder / "protocol.yaml")
+        plan = resolve(board.config_of(task, sound), board.folder / PROTOCOL)
         results = run(plan, where, console, jobs=jobs, threads=1, backend=backend)
         if len(results) < len(plan.jobs()) or any(result.stopped for result in results):
             raise KeyboardInterrupt

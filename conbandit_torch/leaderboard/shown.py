@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from html import escape
 
-from conbandit_torch.leaderboard.board import ADDED, Board
+from conbandit_torch.leaderboard.board import Board
+from conbandit_torch.leaderboard.read_board import ADDED
 from conbandit_torch.leaderboard.standings import Checked, Rank, TaskStandings
 
 _COLOURS = 8  # of the style

@@ -11,6 +11,7 @@ from torch import Tensor
 from conbandit_torch.bandits.base import Bandit
 from conbandit_torch.core.algebra import dot
 from conbandit_torch.core.context import Context
+from conbandit_torch.core.questions import Arms
 from conbandit_torch.live.beliefs import Beliefs, about_of
 from conbandit_torch.live.input import alike
 from conbandit_torch.live.records import Belief, Event, Explanation, Reason
@@ -70,9 +71,13 @@ def _effects(
     model = levels[number].model
     solved = model.solve(who, chain.reach(levels, who, x, number))[0, 0]  # [D] G_n^-1 v_n
     values = torch.tensor([event.value for event, _ in pairs], dtype=torch.float64).to(x)
-    about = about_of([origin._replace(what="item") if rewards else origin for _, origin in pairs])
-    effect: list[float] = (model.weight * values * (about.features(seen) @ solved)).tolist()
-    return effect
+    if rewards:
+        shown = Arms(torch.tensor([origin.first for _, origin in pairs]))
+        evidence = values[:, None] * shown.features(seen)  # [n, D] y x
+    else:
+        evidence = policy.evidence(about_of([origin for _, origin in pairs]), values)
+    effects: list[float] = (model.weight * (evidence @ solved)).tolist()
+    return effects
 
 
 def beliefs_of(policy: Bandit, context: Context, nobody: Context, names: Sequence[str]) -> list[Belief]:

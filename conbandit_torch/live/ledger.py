@@ -54,7 +54,7 @@ class Ledger:
         self.store = self._open_store()
         try:
             self.store.about(self._about)
-            self._rebuild()
+            self.rebuild(snapshot=True)
         except BaseException:
             self.store.close()
             raise
@@ -81,7 +81,7 @@ class Ledger:
                 self.store.reopened()
                 self._open()
             elif self._stale:
-                self._rebuild()
+                self.rebuild(snapshot=True)
             yield self.beliefs
 
     def admit(self, names: Sequence[str]) -> list[int]:
@@ -103,7 +103,7 @@ class Ledger:
             events: of one kind, without ids.
             origins: the questions that they answer, or the decisions that they reward.
         """
-        ids = [self.store.next_id() for _ in events]
+        ids = self.store.next_ids(len(events))
         batch = [event._replace(id=one, batch=ids[0]) for one, event in zip(ids, events, strict=True)]
         self._stale = True
         self.beliefs.apply(batch, origins)
@@ -178,16 +178,16 @@ class Ledger:
         """Delete all that there is of a person, and build the state from what remains."""
         (number,) = self.admit([name])
         self._stale = True
-        event = Event(self.store.next_id(), 0, "forgotten", number, time.time())
-        self.store.forget(name, event._replace(batch=event.id))
-        self._last, self._since = event.id, self._since + 1
+        (one,) = self.store.next_ids(1)
+        self.store.forget(name, Event(one, one, "forgotten", number, time.time()))
+        self._last, self._since = one, self._since + 1
         del self.numbers[name], self.names[number]
         if self.beliefs.policy.users_are_independent:
             self.beliefs.forget(number)
             self._recent = OrderedDict((one, e) for one, e in self._recent.items() if e.user != number)
             self._stale = False
         else:
-            self._rebuild()
+            self.rebuild()
 
     def snapshot(self) -> None:
         """Keep the state, so that opening is quick."""
@@ -201,8 +201,8 @@ class Ledger:
         if time.monotonic() - self._snapshot_time >= _QUIET * self._snapshot_took:
             self.snapshot()
 
-    def _rebuild(self) -> None:
-        """The state from the last snapshot, and the events since."""
+    def rebuild(self, snapshot: bool = False) -> None:
+        """The state from all events, or from the last snapshot and the events since."""
         self.beliefs.reset()
         self._recent.clear()
         self._last, self._since = -1, 0
@@ -211,7 +211,8 @@ class Ledger:
             people = self.store.names()
             self.names = {number: name for number, name in people if name is not None}
             self.numbers = {name: number for number, name in self.names.items()}
-            self._load_snapshot()
+            if snapshot:
+                self._load_snapshot()
             for number, _ in people:
                 self.beliefs.admit(number)
             self._replay(self._last, None)

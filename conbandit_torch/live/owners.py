@@ -7,7 +7,7 @@ import socket
 import time
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ from conbandit_torch.live.tables import BLOCK, Tables
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+
+_PATIENCE = 10.0  # seconds
 
 
 class OwnedError(RuntimeError):
@@ -39,9 +42,13 @@ class Owner(ABC):
     def register(self) -> None:
         """Be the owner from now on; the tables are there."""
 
+    def has_ids(self, count: int) -> bool:
+        """Whether the next ids are at hand, without the database."""
+        return True
+
     @abstractmethod
-    def next_id(self) -> int:
-        """The id of the next event."""
+    def next_ids(self, count: int) -> list[int]:
+        """The ids of the next events, in ascending order."""
 
     @abstractmethod
     def claim(self, names: Sequence[str], new: list[dict[str, Any]]) -> list[int]:
@@ -94,10 +101,10 @@ class FileOwner(Owner):
         self._people = 1 + max((number for _, number in found), default=-1)
         self._connection.commit()
 
-    def next_id(self) -> int:
-        """The one after the last."""
-        self._next += 1
-        return self._next - 1
+    def next_ids(self, count: int) -> list[int]:
+        """Those after the last."""
+        self._next += count
+        return list(range(self._next - count, self._next))
 
     def claim(self, names: Sequence[str], new: list[dict[str, Any]]) -> list[int]:
         """Everybody is this process's."""
@@ -130,38 +137,68 @@ class PostgresOwner(Owner):
         self.shared = not alone
         self._key = zlib.crc32(tables.name.encode()) - 2**31
         kind = "pg_try_advisory_lock" if alone else "pg_try_advisory_lock_shared"
-        if not self._scalar(f"SELECT {kind}({self._key}, 0)"):
+        if not self._locked(f"SELECT {kind}({self._key}, 0)", self._holders):
             reason = (
                 "this policy's users share what is learned, so that one process must have the whole store"
                 if alone
                 else "that process has the whole store"
             )
-            raise OwnedError(f"the store is in use by {self._holders()}: {reason}")
+            who = " and ".join(map(self._describe, self._holders())) or "another process"
+            raise OwnedError(f"the store is in use by {who}: {reason}")
         self._block = range(0)
 
-    def _scalar(self, text: str) -> Any:
-        from sqlalchemy import text as sql
+    def _locked(self, query: str, holders: Callable[[], list[int]]) -> bool:
+        """Whether a lock was got; PostgreSQL takes a moment to see that a process was killed."""
+        from sqlalchemy import text
 
-        found = self._connection.execute(sql(text)).scalar()
-        self._connection.commit()
-        return found
+        deadline = time.monotonic() + _PATIENCE
+        while not (got := self._connection.execute(text(query)).scalar()):
+            owners = holders()
+            if not all(map(self._has_ended, owners)) or time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        return bool(got)
+
+    def _has_ended(self, owner: int) -> bool:
+        """Whether an owner's process was one of this machine, and is not there any more."""
+        from psutil import pid_exists
+
+        found = self._row(owner)
+        return found is None or (found.host == socket.gethostname() and not pid_exists(found.process))
+
+    def _row(self, owner: int) -> Any:
+        from sqlalchemy import select
+
+        owners = self._tables.owners
+        return self._connection.execute(select(owners).where(owners.c.id == owner)).fetchone()
 
     def register(self) -> None:
         """Have a number among the owners, and a lock by which others see that this process lives."""
+        from sqlalchemy import text
+
         owners = self._tables.owners
         row = {"host": socket.gethostname(), "process": os.getpid(), "since": time.time()}
         self._id = self._connection.execute(owners.insert().returning(owners.c.id), row).scalar()
         self._connection.commit()
-        self._scalar(f"SELECT pg_advisory_lock({self._key}, {self._id})")
+        self._connection.execute(text(f"SELECT pg_advisory_lock({self._key}, {self._id})"))
+        self._connection.commit()
 
-    def next_id(self) -> int:
+    def has_ids(self, count: int) -> bool:
+        """Whether they are in the block that was got last."""
+        return len(self._block) >= count
+
+    def next_ids(self, count: int) -> list[int]:
         """From blocks, which PostgreSQL hands out in ascending order."""
-        if not self._block:
-            first = int(self._connection.execute(self._tables.ids).scalar_one())
-            self._connection.commit()
-            self._block = range(first, first + BLOCK)
-        found, self._block = self._block[0], self._block[1:]
-        return found
+        ids: list[int] = []
+        while len(ids) < count:
+            if not self._block:
+                first = self._connection.scalar(self._tables.ids)
+                self._connection.commit()
+                self._block = range(first, first + BLOCK)
+            some = min(count - len(ids), len(self._block))
+            ids += self._block[:some]
+            self._block = self._block[some:]
+        return ids
 
     def claim(self, names: Sequence[str], new: list[dict[str, Any]]) -> list[int]:
         """People who are new, and those of processes that have ended."""
@@ -190,34 +227,27 @@ class PostgresOwner(Owner):
 
     def _expect_ended(self, owner: int | None, names: list[str]) -> None:
         """Refuse people whom a living process has."""
-        from sqlalchemy import text
-
         if owner is None:
             return
-        lock = text(f"SELECT pg_try_advisory_xact_lock({self._key}, {owner})")
-        if not self._connection.execute(lock).scalar():
+        if not self._locked(f"SELECT pg_try_advisory_xact_lock({self._key}, {owner})", lambda: [owner]):
             raise OwnedError(
                 f"user {names[0]!r} is served by {self._describe(owner)}: send them there; a user belongs to "
                 "one process at a time"
             )
 
     def _describe(self, owner: int) -> str:
-        from sqlalchemy import select
-
-        owners = self._tables.owners
-        found = self._connection.execute(select(owners).where(owners.c.id == owner)).fetchone()
+        found = self._row(owner)
         return "another process" if found is None else f"process {found.process} on {found.host}"
 
-    def _holders(self) -> str:
-        """Who is connected and has the lock."""
+    def _holders(self) -> list[int]:
+        """The owners who are connected."""
         from sqlalchemy import text
 
         query = text(
             "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objid > 0 "
             f"AND classid::bigint = {self._key % 2**32}"
         )
-        ids = [row[0] for row in self._connection.execute(query)]
-        return " and ".join(self._describe(one) for one in ids) or "another process"
+        return [row[0] for row in self._connection.execute(query)]
 
     def release(self) -> None:
         """The locks go with the connection."""

@@ -336,6 +336,16 @@ class Recommender:
                 raise ValueError(f"there is no user {user!r} to forget")
             self._ledger.forget(user)
 
+    def state(self) -> dict[str, Tensor]:
+        """All that was learned from the people whom this process has."""
+        with self._ledger.looking() as beliefs:
+            return beliefs.state()
+
+    def rebuild(self) -> None:
+        """Build the state anew from all events, without the last snapshot; it is the same afterwards."""
+        with self._ledger.looking():
+            self._ledger.rebuild()
+
     def snapshot(self) -> None:
         """Keep the state now, so that opening the store is quick."""
         with self._ledger.looking():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conbandit_torch.core.errors import DataError
-from conbandit_torch.live.owners import Owner, owner_for
+from conbandit_torch.live.owners import OwnedError, Owner, owner_for
 from conbandit_torch.live.records import Event
 from conbandit_torch.live.tables import FORMAT, Tables, open_engine
 
@@ -42,6 +43,8 @@ class Store:
         self.in_memory = path is None and self._engine.dialect.name == "sqlite"
         self._busy = threading.RLock()  # around the connection
         self._queue = threading.Lock()  # around what waits to be written
+        self._turn = threading.Condition()  # around
+        self._committing = False  # whether somebody commits for those who wait
         self._pending: list[Event] = []
         self._new_users: list[dict[str, Any]] = []
         self.appended = self._committed = 0  # events and people
@@ -71,16 +74,18 @@ class Store:
 
     def claim(self, names: Sequence[str]) -> list[int]:
         """The numbers of people who may be new; from now on they are this process's."""
-        with self._busy:
-            self._check()
+        with self._guarded():
             numbers = self.owner.claim(names, self._new_users)
             with self._queue:
                 self.appended += len(names)
             return numbers
 
-    def next_id(self) -> int:
-        """The id of the next event."""
-        return self.owner.next_id()
+    def next_ids(self, count: int) -> list[int]:
+        """The ids of the next events."""
+        if self.owner.has_ids(count):
+            return self.owner.next_ids(count)
+        with self._guarded():
+            return self.owner.next_ids(count)
 
     def append(self, events: Sequence[Event]) -> None:
         """Have events written with the next commit; `appended` is what to `wait` for."""
@@ -90,46 +95,53 @@ class Store:
             self.appended += len(events)
 
     def wait(self, ticket: int) -> None:
-        """Return when all that was appended up to the ticket is on the disk."""
+        """Return when all that was appended up to the ticket is on the disk.
+
+        Whoever comes while nobody commits does it for all. The others sleep until a commit has ended, so that
+        nobody whose events are on the disk waits for the next one.
+        """
         if self._committed >= ticket:
             return
-        with self._busy:
-            if self._committed < ticket:
-                self.flush()
+        with self._turn:
+            while self._committing and self._committed < ticket:
+                self._turn.wait()
+            if self._committed >= ticket:
+                return
+            self._committing = True
+        try:
+            self.flush()
+        finally:
+            with self._turn:
+                self._committing = False
+                self._turn.notify_all()
 
     def flush(self) -> None:
         """Commit all that was appended."""
-        with self._busy:
-            self._check()
+        with self._guarded():
             with self._queue:  # taken whole: others append to the next list meanwhile
                 events, self._pending = self._pending, []
                 goal = self.appended
             users, self._new_users = self._new_users, []
-            if not events and not users:
-                self._committed = goal
-                return
-            try:
-                if users:
-                    self._connection.execute(self.tables.insert_users, users)
-                if events:
-                    self._connection.execute(self.tables.insert_events, [event._asdict() for event in events])
+            if users:
+                self._connection.execute(self.tables.insert_users, users)
+            if events:
+                self.tables.write(self._connection, events)
+            if users or events:
                 self._connection.commit()
-            except BaseException as error:
-                raise self._fail(error) from error
             self._committed = goal
 
     def forget(self, name: str, event: Event) -> None:
         """Delete a person's events and name, and all snapshots; an event without a name tells of it."""
-        with self._busy:
+        with self._guarded():
             (user,) = self.claim([name])
             self.flush()
-            try:
-                for statement in self.tables.forgetting(user):
-                    self._connection.execute(statement)
-                self._connection.execute(self.tables.insert_events, event._asdict())
-                self._connection.commit()
-            except BaseException as error:
-                raise self._fail(error) from error
+            for statement in self.tables.forgetting(user):
+                self._connection.execute(statement)
+            self.tables.write(self._connection, [event])
+            self._connection.commit()
+            for statement in self.tables.after_forgetting(self._engine.dialect.name):
+                self._connection.execute(statement)
+            self._connection.commit()
             self.owner.forget(name)
 
     # What is read
@@ -137,7 +149,7 @@ class Store:
     def about(self, wanted: dict[str, Any]) -> None:
         """Write down what the store is about, or refuse another policy than that of its events."""
         wanted = {"format": FORMAT, **wanted}
-        with self._busy:
+        with self._guarded():
             found = self._read(self.tables.select_about())
             if not found:
                 rows = [{"key": key, "value": json.dumps(value)} for key, value in wanted.items()]
@@ -204,16 +216,13 @@ class Store:
         """Keep the state after an event, in place of the last snapshot."""
         from conbandit_torch.live.snapshots import parts_of
 
-        with self._busy:
+        with self._guarded():
             self.flush()
-            try:
-                self._connection.execute(self.tables.snapshots.delete())
-                for part, data in enumerate(parts_of(state, _PART)):
-                    row = {"event": event, "part": part, "data": data}
-                    self._connection.execute(self.tables.snapshots.insert(), row)
-                self._connection.commit()
-            except BaseException as error:
-                raise self._fail(error) from error
+            self._connection.execute(self.tables.snapshots.delete())
+            for part, data in enumerate(parts_of(state, _PART)):
+                row = {"event": event, "part": part, "data": data}
+                self._connection.execute(self.tables.snapshots.insert(), row)
+            self._connection.commit()
 
     def read_snapshot(self) -> tuple[int, dict[str, Tensor]] | None:
         """The last snapshot, and the event after which it was taken."""
@@ -246,20 +255,28 @@ class Store:
                 self._failed = self._failed or StoreError("the store is closed")
 
     def _read(self, statement: Any) -> list[Any]:
+        with self._guarded():
+            rows = self._connection.execute(statement).fetchall()
+            self._connection.commit()  # no transaction stays open over a reading
+            return list(rows)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """One thread at a time has the connection; after a failure, nobody.
+
+        What is in memory is then ahead of the database, or may be.
+        """
         with self._busy:
             self._check()
             try:
-                rows = self._connection.execute(statement).fetchall()
-                self._connection.commit()  # no transaction stays open over a reading
+                yield
+            except OwnedError:
+                raise
             except BaseException as error:
-                raise self._fail(error) from error
-            return list(rows)
+                if self._failed is None:
+                    self._failed = StoreError(f"the database failed: {str(error).partition(chr(10))[0]}")
+                raise self._failed from error
 
     def _check(self) -> None:
         if self._failed is not None:
             raise StoreError(f"{self._failed}: open the store again") from self._failed
-
-    def _fail(self, error: BaseException) -> StoreError:
-        """What is in memory is ahead of the database now, or may be: go no further."""
-        self._failed = StoreError(f"the database failed: {str(error).splitlines()[0]}")
-        return self._failed

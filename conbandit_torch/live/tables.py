@@ -44,9 +44,17 @@ def open_engine(where: str | Path | None) -> tuple[Engine, Path | None]:
     return engine, path
 
 
+_SQLITE = {
+    "journal_mode": "WAL",
+    "synchronous": "FULL",  # a commit is on the disk
+    "secure_delete": "ON",  # who is forgotten leaves no bytes behind
+    "journal_size_limit": 2**26,
+}
+
+
 def _prepare_sqlite(connection: Any, _: Any) -> None:
-    for setting in ("journal_mode = WAL", "synchronous = FULL", f"journal_size_limit = {2**26}"):
-        connection.execute(f"PRAGMA {setting}")
+    for name, value in _SQLITE.items():
+        connection.execute(f"PRAGMA {name} = {value}")
 
 
 class Tables:
@@ -74,6 +82,7 @@ class Tables:
         )
 
         self.metadata = MetaData()
+        self._insert: tuple[str, bool] | None = None  # of an event, and whether it takes values by position
         number = BigInteger().with_variant(Integer, "sqlite")
         self.users = Table(
             f"{name}_users",
@@ -133,10 +142,15 @@ class Tables:
         self.metadata.create_all(connection)
         connection.commit()
 
-    @cached_property
-    def insert_events(self) -> Any:
-        """Takes events as mappings."""
-        return self.events.insert()
+    def write(self, connection: Connection, events: Sequence[Event]) -> None:
+        """Insert events, whose fields are in the order of the table's columns."""
+        if self._insert is None:
+            compiled = self.events.insert().compile(dialect=connection.dialect, column_keys=Event._fields)
+            self._insert = str(compiled), compiled.positiontup is not None
+        statement, by_position = self._insert
+        # As the driver takes it, which saves half the time of a small commit.
+        rows = [tuple(event) if by_position else event._asdict() for event in events]
+        connection.exec_driver_sql(statement, rows)
 
     @cached_property
     def insert_users(self) -> Any:
@@ -213,3 +227,9 @@ class Tables:
             self.users.update().where(self.users.c.number == user).values(name=None),
             self.snapshots.delete(),
         ]
+
+    def after_forgetting(self, dialect: str) -> list[Any]:
+        """Have SQLite empty its log of changes, in which the person still is."""
+        from sqlalchemy import text
+
+        return [text("PRAGMA wal_checkpoint(TRUNCATE)")] if dialect == "sqlite" else []

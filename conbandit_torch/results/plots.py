@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from conbandit_torch.results import frontier
 from conbandit_torch.results.policies import PolicyResults, intervals, pick
 from conbandit_torch.running.objective import CTR, REGRET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_FEW = 8  # policies that a legend within the axes has room for
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; line and marker serve print in grey.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -57,6 +60,12 @@ def draw_all(
         _draw_regret(results, folder, files, log_x)
     else:
         _draw_clicks(results, folder, baseline, files)
+    found = frontier.points(results)
+    if any(point.asked > 0 for point in found):
+        with figure(folder / "frontier", files) as axes:
+            frontier.draw(axes, found, objective.sign, style)
+            axes.set(ylabel=objective.label)
+            _widen(axes, 7.5)
     return files
 
 
@@ -134,7 +143,7 @@ def _windows(axes: Axes, name: str, own: PolicyResults, values: np.ndarray) -> N
     counted = own.clicks.window * np.arange(1, values.shape[1] + 1)
     _band(axes, name, own, counted, values)
     axes.set(xlabel=f"counted events, in windows of {own.clicks.window}")
-    axes.legend(frameon=False, fontsize="small")
+    _legend(axes)
 
 
 def _curves(
@@ -155,7 +164,7 @@ def _curves(
         axes.set(xlabel="round", xscale="log")
     else:
         axes.set(xlabel="round", xlim=(0, None))
-    axes.legend(frameon=False, fontsize="small")
+    _legend(axes)
 
 
 def _band(axes: Axes, name: str, own: PolicyResults, x: np.ndarray, values: np.ndarray) -> None:
@@ -183,9 +192,32 @@ def _bars(axes: Axes, results: Mapping[str, PolicyResults], metric: str, form: s
             va="bottom",
             fontsize="small",
         )
-    axes.set_xticks(range(len(results)), [_label(*item) for item in results.items()], rotation=20, ha="right")
+    turn = 20 if len(results) <= _FEW else 60
+    labels = [_label(*item) for item in results.items()]
+    axes.set_xticks(range(len(results)), labels, rotation=turn, ha="right", rotation_mode="anchor")
+    _widen(axes, 0.45 * len(results))
     axes.margins(y=0.1)
     axes.set_ylim(bottom=0)
+
+
+def _legend(axes: Axes) -> None:
+    """Within the axes, or beside them where it has many lines."""
+    number = len(axes.get_legend_handles_labels()[1])
+    if number <= _FEW:
+        axes.legend(frameon=False, fontsize="small")
+        return
+    columns = -(-number // 24)
+    _widen(axes, 6 + 2.2 * columns)
+    axes.legend(
+        frameon=False, fontsize="x-small", ncols=columns, loc="upper left", bbox_to_anchor=(1.01, 1.0)
+    )
+
+
+def _widen(axes: Axes, width: float) -> None:
+    """Make the figure at least so many inches wide, and a wide one a little higher."""
+    own = axes.get_figure(root=True)
+    if own is not None and own.get_figwidth() < width:
+        own.set_size_inches(width, 4.8 if width > 9 else own.get_figheight())
 
 
 def _label(name: str, own: PolicyResults) -> str:

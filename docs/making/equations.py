@@ -25,7 +25,7 @@ _GREEK = (
 _OPERATORS = {"sum": r"\sum", "argmax": r"\operatorname*{arg\,max}", "argmin": r"\operatorname*{arg\,min}"}
 _FUNCTIONS = ("exp", "log", "max", "min", "det")
 _SIGNS = {
-    "+=": r"\mathrel{{+}{=}}",
+    "+=": r"\text{ += }",
     "<=": r"\le ",
     ">=": r"\ge ",
     "->": r"\to ",
@@ -41,7 +41,7 @@ _TOKEN = re.compile(
              | [A-Za-z])
       | (?P<number>\d+(?:\.\d+)?)
       | (?P<sign>\+=|<=|>=|->|\.\.\.|[=+\-*/(),;:.<>\[\]|])
-      | (?P<decoration>~|'|\^-1|[_^](?:\{[^}]*\}|\w+))
+      | (?P<decoration>~|'|\^-1|[_^](?:\{[^}]*\}|\([^()]*\)|[A-Za-z0-9]+))
       | (?P<other>.)""",
     re.VERBOSE,
 )
@@ -52,7 +52,7 @@ def latex(line: str) -> str:
     tokens = [(found.lastgroup or "", found[0]) for found in _TOKEN.finditer(line.strip())]
     out: list[str] = []
     text: list[str] = []
-    open_bars = 0
+    opened: list[int] = []  # where bars that are not closed yet stand in `out`
     for at, (kind, token) in enumerate(tokens):
         if text and (kind == "space" or (token in ",;:." and text[-1] != " ")):
             text.append(" " if kind == "space" else token)
@@ -66,8 +66,7 @@ def latex(line: str) -> str:
         elif kind == "decoration":
             _decorate(out, token, spaced=bool(at) and tokens[at - 1][0] == "space")
         elif token == "|":
-            out.append(r"\lVert " if open_bars % 2 == 0 else r"\rVert ")
-            open_bars += 1
+            _bar(out, opened, is_norm=at + 1 < len(tokens) and tokens[at + 1][0] == "decoration")
         elif kind == "sign":
             out.append(_SIGNS.get(token, token))
         else:
@@ -100,7 +99,7 @@ def _trimmed(run: str) -> list[tuple[str, bool]]:
         if shorter == core:
             return [(run, False)]
         core = shorter.strip(" ,;:.")
-    if not re.search(r"[A-Za-z]", core):
+    if not re.search(r"[A-Za-z]", re.sub(rf"\b(?:{'|'.join((*_OPERATORS, *_FUNCTIONS))})\b", "", core)):
         return [(run, False)]
     before, _, after = run.partition(core)
     return [(before, False), (core, True), (after, False)]
@@ -120,11 +119,24 @@ def _is_text(kind: str, token: str, tokens: list[tuple[str, str]], at: int) -> b
         following = [word for group, word in tokens[at + 1 : at + 3] if group == "word"]
         return token == "a" and bool(following) and len(following[0]) > 2 and following[0] not in _GREEK
     plain = token.rstrip("'")
+    if plain in _FUNCTIONS:  # a word, unless it is called or stands before a symbol
+        following = next((word for group, word in tokens[at + 1 :] if group != "space"), "")
+        return following != "(" and not (len(following) == 1 and following.isalpha())
     return (
         plain not in (*_GREEK, *_OPERATORS, *_FUNCTIONS, "lam", "floor", "sqrt")
         and "_" not in plain
         and plain != "ridge"
     )
+
+
+def _bar(out: list[str], opened: list[int], *, is_norm: bool) -> None:
+    """A norm has an index or a power; else bars are those of an absolute value."""
+    if not opened:
+        opened.append(len(out))
+        out.append("")
+        return
+    out[opened.pop()] = r"\lVert " if is_norm else r"\lvert "
+    out.append(r"\rVert " if is_norm else r"\rvert ")
 
 
 def _symbol(token: str, following: str) -> str:
@@ -154,8 +166,10 @@ def _decorate(out: list[str], token: str, *, spaced: bool) -> None:
     elif token == "'":
         out.append(f"{last}'")
     else:
-        raised = token[1:].strip("{}")
-        inner = r"\top" if raised == "T" else latex(raised)
+        raised = token[1:].strip("{}()")
+        inner = (
+            r"\top" if raised == "T" else raised if raised.isalpha() and len(raised) < 3 else latex(raised)
+        )
         again = token[0] in re.sub(r"\{[^{}]*(\{[^{}]*\}[^{}]*)*\}", "", last)
         out.append(f"{{{last}}}{token[0]}{{{inner}}}" if again else f"{last}{token[0]}{{{inner}}}")
 

@@ -23,3 +23,12 @@ def rendered(page: str) -> str:
 def mathml(latex: str, *, display: bool) -> str:
     """The formula as MathML; an error in it is an error of the build."""
     return str(pykatex.renderToString(latex, displayMode=display, output="mathml", throwOnError=True))
+
+
+def is_rendered(latex: str) -> bool:
+    """Whether KaTeX can draw the formula."""
+    try:
+        mathml(latex, display=True)
+    except pykatex.ParseError:
+        return False
+    return True

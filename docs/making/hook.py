@@ -46,6 +46,15 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links of pages that stand elsewhere, as the site has them."""
+    if page.file.src_uri in _ELSEWHERE:
+        for path, source in _ELSEWHERE.items():
+            markdown = markdown.replace(f"]({source}", f"]({path}")
+        markdown = markdown.replace("](docs/", "](")
+    return markdown
+
+
 def on_page_content(html: str, **_: Any) -> str:
     """Render the formulas of a page."""
     return formulas.rendered(html)

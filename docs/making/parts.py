@@ -9,7 +9,7 @@ import yaml
 
 from conbandit_torch.configuration.kinds import KINDS, classes_of, summary, text_of
 from conbandit_torch.running.plan import Plan
-from making.rules import rule_block
+from making.rules import described
 from making.writing import Made, argument_table, cell, config_lines, prose, slug, table
 
 _TUNE = (
@@ -99,11 +99,18 @@ def _kind(kind: str) -> str:
         )
     )
     for name, cls in classes.items():
-        parts += [f"## {name}", *_described(text_of(cls), name), argument_table(cls), config_lines(cls)]
+        parts += [
+            f"## {name}",
+            prose(summary(cls), name),
+            *_said(cls, name),
+            argument_table(cls),
+            config_lines(cls),
+        ]
         parts.append(f"In the reference: [{name}][{cls.__module__}.{name}].")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _described(text: str, here: str) -> list[str]:
-    """A docstring's paragraphs; indented lines are equations."""
-    return [rule_block("", one, here) for one in re.split(r"\n\s*\n", text) if one.strip()]
+def _said(cls: type, here: str) -> list[str]:
+    """What the docstring says after its first sentence, its titles in bold."""
+    found = described(text_of(cls).partition("\n\n")[2], here)
+    return [f"**{title}.** {text}" if title else text for title, text in found]

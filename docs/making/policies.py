@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import re
 from pathlib import Path
 
 from conbandit_torch.bandits.hlinucb import HLinUCB
 from conbandit_torch.bandits.linear import LinearBandit
 from conbandit_torch.configuration.kinds import classes_of, summary, text_of
 from making.measured import Measured, measured
-from making.rules import rule_block, symbol_table
+from making.rules import described
 from making.writing import Made, argument_table, config_lines, prose, table
 
-_SECTION = re.compile(r"^(Rule|Symbols|Differs)\b([^:\n]*):", re.MULTILINE)
+_TITLES = {"Rule": "Rule", "Symbols": "Symbols", "Differs": "Differs from the source"}
 
 
 def pages(results: Path) -> list[Made]:
@@ -41,12 +40,14 @@ def _group(cls: type) -> str:
 
 
 def _page(name: str, cls: type, found: list[Measured]) -> str:
-    text = text_of(cls).partition("\n\n")[2]
     source = cls.__module__.replace(".", "/") + ".py"
     parts = [
         f"# {name}",
         prose(summary(cls), name),
-        *(_section(title, body, name) for title, body in _sections(text)),
+        *(
+            f"## {_TITLES[title]}\n\n{text}" if title else text
+            for title, text in described(text_of(cls).partition("\n\n")[2], name)
+        ),
         f"The code: `{source}`. The class: [{name}][{cls.__module__}.{name}] in the reference.",
         "## Arguments",
         argument_table(cls) or "None.",
@@ -57,32 +58,6 @@ def _page(name: str, cls: type, found: list[Measured]) -> str:
         _measured(found) if found else "No result is recorded for this policy by name.",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _sections(text: str) -> list[tuple[str, str]]:
-    """(title, body) of what a docstring says after its first sentence, in its order."""
-    starts = [*_SECTION.finditer(text)]
-    before = text[: starts[0].start()] if starts else text
-    found = [("", before)] if before.strip() else []
-    for one, following in zip(starts, [*starts[1:], None], strict=True):
-        body = text[one.end() : following.start() if following else len(text)]
-        if one[1] == "Rule":
-            found.append(("Rule" + one[2], body))
-        else:
-            own, _, more = body.partition("\n\n")
-            found += [(one[1], own)] + ([("", more)] if more.strip() else [])
-    return found
-
-
-def _section(title: str, body: str, here: str) -> str:
-    if title.startswith("Rule"):
-        return f"## Rule\n\n{rule_block(title.removeprefix('Rule'), body, here)}"
-    plain = "\n\n".join(" ".join(one.split()) for one in re.split(r"\n\s*\n", body.strip()))
-    if not title:
-        return prose(plain, here)
-    if title == "Symbols":
-        return f"## Symbols\n\n{symbol_table(body, here)}"
-    return f"## Differs from the source\n\n{prose(plain[:1].upper() + plain[1:], here)}"
 
 
 def _measured(found: list[Measured]) -> str:

@@ -18,6 +18,7 @@ _ROOMS = {
     "models": "Models",
     "environments": "Environments",
     "datasets": "Data",
+    "live": "Live",
     "core": "Core",
     "callbacks": "Callbacks",
     "testing": "Testing",

@@ -82,7 +82,9 @@ def type_name(annotation: Any) -> str:
     """A type as people write it."""
     if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
         return annotation.__name__
-    text = re.sub(r"\bLiteral\[(.*?)\]", lambda found: found[1].replace(", ", " or "), str(annotation))
+    text = re.sub(
+        r"\b(?:typing\.)?Literal\[(.*?)\]", lambda found: found[1].replace(", ", " or "), str(annotation)
+    )
     return re.sub(r"[A-Za-z_][\w.]*\.(\w+)", r"\1", text).replace("NoneType", "None")
 
 

@@ -10,7 +10,7 @@ from conbandit_torch import ConUCB, Recommender, Tastes, WhileUncertain
 films = Tastes(items="films", users=1)  # comes with the package
 catalogue = films.catalogue
 print(catalogue.num_arms, "films,", catalogue.num_terms, "key-terms:")
-print(", ".join(catalogue.term_names[:12]), "...")
+print(", ".join(catalogue.term_names[:7]), "...")
 
 # %%
 policy = ConUCB(
@@ -33,9 +33,9 @@ DISLIKED = {"love stories", "musicals", "family stories", "horror"}
 
 
 def ann_says(terms):
-    """How much Ann likes something, from its key-terms; None: she does not know."""
+    """How much Ann likes something, from its key-terms: 1, 0, or in between."""
     likes, dislikes = len(LIKED & set(terms)), len(DISLIKED & set(terms))
-    return likes / (likes + dislikes) if likes + dislikes else None
+    return (0.4 + likes) / (1 + likes + dislikes)
 
 
 def terms_of(film):
@@ -45,17 +45,18 @@ def terms_of(film):
 
 
 # %%
+unseen = list(recommender.items)
 for _ in range(8):
-    question = recommender.ask("ann")
+    question = recommender.ask("ann", unseen)
     if question is not None:
         value = ann_says(question.names)
-        recommender.answer("ann", question, value)
-        says = "don't know" if value is None else f"{value:.1f}"
-        print(f"Do you like {question.names[0]}? {says}")
-    shown = recommender.recommend("ann")
-    liked = ann_says(terms_of(shown.item))
-    recommender.feedback(shown, 0.3 if liked is None else liked)
-    print(f"    Watch {shown.item}! {'Hm.' if not liked else 'I liked it.'}")
+        recommender.answer("ann", question, value)  # None would be: she does not know
+        print(f"Do you like {question.names[0]}? {value:.1f}")
+    shown = recommender.recommend("ann", unseen)
+    unseen.remove(shown.item)
+    stars = ann_says(terms_of(shown.item))
+    recommender.feedback(shown, stars)
+    print(f"    Watch {shown.item}! {stars:.1f}")
 
 # %% [markdown]
 # ## Why?
@@ -63,7 +64,7 @@ for _ in range(8):
 # Every answer and every reward has a share in a score, and the shares sum up to the estimate.
 
 # %%
-shown = recommender.recommend("ann")
+shown = recommender.recommend("ann", unseen)
 why = recommender.explain("ann", shown.item)
 print(f"{shown.item}: {why.estimate:.2f} expected, width {why.width:.2f}")
 for reason in why.reasons:

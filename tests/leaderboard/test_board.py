@@ -8,7 +8,7 @@ import yaml
 
 from conbandit_torch.commands.main import main
 from conbandit_torch.core.errors import ConfigError
-from conbandit_torch.leaderboard.board import read_board
+from conbandit_torch.leaderboard.read_board import read_board
 from tests.helpers.boards import RANGE, write_board
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from conbandit_torch.leaderboard.board import Claim, read_board
+from conbandit_torch.leaderboard.board import Claim
 from conbandit_torch.leaderboard.charts import Point, _ticks, frontier, scatter
+from conbandit_torch.leaderboard.read_board import read_board
 from conbandit_torch.leaderboard.standings import Score, TaskStandings, check_claims, rank_policies
 from conbandit_torch.results.logs import UserIntervals
 from conbandit_torch.running.objective import CTR, REGRET

@@ -189,8 +189,8 @@ def test_a_policy_without_a_full_window_is_left_out_of_the_curves_and_no_other(t
         clicks = Clicks(ctr, 500, np.array([0.1, 0.1]))
         results[name] = replace(own, metrics=metrics, objective=CTR, clicks=clicks)
     names = [path.name for path in draw_all(results, tmp_path, "Lin") if path.suffix == ".png"]
-    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png"]
-    assert len(draw_all(results, tmp_path, "Few")) == 4  # nothing can be drawn relative to Few
+    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png", "frontier.png"]
+    assert len(draw_all(results, tmp_path, "Few")) == 6  # nothing can be drawn relative to Few
     ratio = _relative(results["Con"], results["Con"].clicks.ctr, results["Lin"], results["Lin"].clicks.ctr)
     np.testing.assert_allclose(ratio, [[2, np.nan], [1.5, 2]])
     with pytest.raises(ConfigError, match="--baseline Lon: there is no such policy"):
@@ -236,8 +236,10 @@ def test_figures_are_drawn(results):
     assert main(["plot", str(results)]) == 0
     names = sorted(path.name for path in (results / "plots").iterdir())
     assert names == [
-        "final_regret.pdf", "final_regret.png", "regret.pdf", "regret.png", "theta_error.pdf", "theta_error.png",
-    ]  # fmt: skip
+        f"{name}.{ending}"
+        for name in ("final_regret", "frontier", "regret", "theta_error")
+        for ending in ("pdf", "png")
+    ]
     for path in (results / "plots").iterdir():
         assert path.read_bytes()[:4] in (b"%PDF", b"\x89PNG")
 
