@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
     from conbandit_torch.datasets.events import LoggedEvents
+    from conbandit_torch.datasets.key_terms import Clusters, KeyTerms
     from conbandit_torch.datasets.prepare import prepare
     from conbandit_torch.datasets.readers.coat import Coat
     from conbandit_torch.datasets.readers.json_reviews import JsonReviews
@@ -166,6 +167,7 @@ __all__ = [
     "CLiSK",
     "Callback",
     "Catalogue",
+    "Clusters",
     "CoFineUCB",
     "Coat",
     "Comparison",
@@ -221,6 +223,7 @@ __all__ = [
     "JobsFailedError",
     "JsonReviews",
     "KeyTermMixin",
+    "KeyTerms",
     "Kuai",
     "LargestConfidenceReduction",
     "LastFM",

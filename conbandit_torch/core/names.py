@@ -119,6 +119,7 @@ _NAMES_OF = {
         "Reader",
     ),
     "conbandit_torch.datasets.events": ("LoggedEvents",),
+    "conbandit_torch.datasets.key_terms": ("Clusters", "KeyTerms"),
     "conbandit_torch.datasets.prepare": ("prepare",),
     "conbandit_torch.datasets.readers.coat": ("Coat",),
     "conbandit_torch.datasets.readers.json_reviews": ("JsonReviews",),
