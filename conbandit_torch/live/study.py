@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -14,17 +13,23 @@ from conbandit_torch.configuration.build import build_environment, build_policy_
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.files import make_folder, write_atomically
+from conbandit_torch.live.curves import Curve
+from conbandit_torch.live.folder import (
+    ITEMS,
+    TERMS,
+    events_of,
+    items_table,
+    table_name,
+    terms_table,
+    visitors_of,
+)
 from conbandit_torch.live.recommender import Recommender
 from conbandit_torch.live.records import Explanation, Profile
+from conbandit_torch.live.tally import Tally
 from conbandit_torch.live.visiting import Card, Turn, Visits
 from conbandit_torch.live.visitors import Visitor, Visitors
+from conbandit_torch.running.folder import STUDY
 from conbandit_torch.running.plan import Plan, first_difference
-
-CONFIG = "study.yaml"
-ITEMS = "items.csv"
-_VISITORS = "visitors.db"
-_EVENTS = "people.db"
-_SEPARATOR = "|"
 
 
 class Study:
@@ -37,9 +42,18 @@ class Study:
         folder: where everything is kept; a study that is there goes on.
         store: SQLAlchemy URL of a PostgreSQL database for the events; None: SQLite files in the folder.
         slate: items that are shown at a time.
+        curves: whether TensorBoard is told how the policies fare.
     """
 
-    def __init__(self, plan: Plan, folder: Path, *, store: str | None = None, slate: int = 3) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        *,
+        store: str | None = None,
+        slate: int = 3,
+        curves: bool = False,
+    ) -> None:
         if slate < 1:
             raise ConfigError(f"expected at least 1 item at a time, got {slate}")
         self.plan, self.folder = plan, folder
@@ -50,20 +64,31 @@ class Study:
         names = distinct(catalogue.arm_names)
         self.cards = _cards(catalogue, names, environment.details)
         self._keep_config()
-        write_atomically(folder / ITEMS, as_csv(self.cards.values()))
+        terms = distinct(catalogue.term_names)
+        write_atomically(folder / ITEMS, items_table(self.cards.values()))
+        write_atomically(folder / TERMS, terms_table(terms))
         self.recommenders: dict[str, Recommender] = {}
+        self._curves: dict[str, Curve] = {}
         try:
-            self.visitors = Visitors(store or folder / _VISITORS, list(plan.policies), plan.seeds[0])
+            self.visitors = Visitors(visitors_of(folder, store), list(plan.policies), plan.seeds[0])
             for policy in plan.policies:
                 make_folder(folder / policy)
                 self.recommenders[policy] = Recommender(
                     build_policy_for(plan, policy, catalogue, 1, plan.seeds[0]),
                     names,
-                    distinct(catalogue.term_names),
-                    store=store or events_file(folder, policy),
-                    name=table_name(plan, policy),
+                    terms,
+                    store=events_of(folder, policy, store),
+                    name=table_name(list(plan.policies), policy),
                     alone=True,
                 )
+            self.tally = Tally(list(plan.policies), self.visitors.all())
+            for policy, recommender in self.recommenders.items():
+                if curves:
+                    self._curves[policy] = Curve(folder / policy)
+                for happened in recommender.events():
+                    self.tally.note(happened)
+                    if curves:
+                        self._curves[policy].note(happened)
         except BaseException:
             self.close()
             raise
@@ -72,7 +97,7 @@ class Study:
     def _keep_config(self) -> None:
         """Write down what this study is, or refuse another one's folder."""
         make_folder(self.folder)
-        path = self.folder / CONFIG
+        path = self.folder / STUDY
         if path.is_file():
             known, now = (
                 {key: config[key] for key in ("environment", "policies", "seeds")}
@@ -90,7 +115,9 @@ class Study:
         """Let somebody take part, with a policy of theirs or the least used one."""
         if policy is not None and policy not in self.recommenders:
             raise ConfigError(f"there is no policy {policy!r}{choices(policy, self.recommenders)}")
-        return self.visitors.join(user, policy)
+        visitor = self.visitors.join(user, policy)
+        self.tally.join(visitor)
+        return visitor
 
     def turn(self, visitor: Visitor, *, move_on: bool = False) -> Turn:
         """What the person is to be asked or shown now: the same until they answer, react or move on.
@@ -99,15 +126,24 @@ class Study:
             visitor: who.
             move_on: leave what is shown now, with the reactions that it has.
         """
-        return self.visits.turn(self.recommenders[visitor.policy], visitor, move_on=move_on)
+        with self._with(visitor) as recommender:
+            return self.visits.turn(recommender, visitor, move_on=move_on)
 
     def answer(self, visitor: Visitor, question: int, value: float | None) -> None:
         """Learn an answer to a question of `turn`; None: they do not know."""
-        self.visits.answer(self.recommenders[visitor.policy], visitor, question, value)
+        with self._with(visitor) as recommender:
+            self.visits.answer(recommender, visitor, question, value)
+            self.tally.answered(visitor)
+            if visitor.policy in self._curves:
+                self._curves[visitor.policy].answered(visitor.user)
 
     def react(self, visitor: Visitor, decision: int, reward: float) -> None:
         """Learn what an item of `turn` was worth to the person."""
-        self.visits.react(self.recommenders[visitor.policy], visitor, decision, reward)
+        with self._with(visitor) as recommender:
+            self.visits.react(recommender, visitor, decision, reward)
+            self.tally.rated(visitor, reward)
+            if visitor.policy in self._curves:
+                self._curves[visitor.policy].rewarded(visitor.user, reward)
 
     def profile(self, visitor: Visitor) -> Profile:
         """What is believed of the person's taste."""
@@ -119,29 +155,31 @@ class Study:
 
     def forget(self, visitor: Visitor) -> None:
         """Delete all that there is of a person; the policy is then what the others have taught it."""
-        recommender = self.recommenders[visitor.policy]
-        with self.visits.of(recommender, visitor).lock:
+        with self._with(visitor) as recommender:
             if visitor.user in recommender.users:
                 recommender.forget(visitor.user)
             self.visitors.leave(visitor.user)
+            self.tally.leave(visitor)
             self.visits.drop(visitor)
+
+    @contextmanager
+    def _with(self, visitor: Visitor) -> Iterator[Recommender]:
+        """The person's recommender, for one call at a time; who was forgotten does not come back."""
+        recommender = self.recommenders[visitor.policy]
+        with self.visits.of(recommender, visitor).lock:
+            if not self.tally.knows(visitor):
+                self.visits.drop(visitor)
+                raise ValueError("this person has left the study")
+            yield recommender
 
     def close(self) -> None:
         """Keep everything, and let other processes have it."""
         for recommender in self.recommenders.values():
             recommender.close()
+        for curve in self._curves.values():
+            curve.close()
         if hasattr(self, "visitors"):
             self.visitors.close()
-
-
-def events_file(folder: Path, policy: str) -> Path:
-    """Where a policy's events are, unless they are in PostgreSQL."""
-    return folder / policy / _EVENTS
-
-
-def table_name(plan: Plan, policy: str) -> str:
-    """What the names of a policy's tables begin with."""
-    return f"policy{list(plan.policies).index(policy)}"
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -166,16 +204,3 @@ def _cards(
         name: Card(name, tuple(own[arm]), dict(details[arm]) if details is not None else {})
         for arm, name in enumerate(names)
     }
-
-
-def as_csv(cards: Iterable[Card]) -> str:
-    """The items as the table `items` of `Table`."""
-    cards = list(cards)
-    columns = list(dict.fromkeys(column for card in cards for column in card.details))
-    file = StringIO(newline="")
-    table = csv.writer(file, lineterminator="\n")
-    table.writerow(["item", "terms", *columns])
-    for card in cards:
-        own = [card.details.get(column, "") for column in columns]
-        table.writerow([card.item, _SEPARATOR.join(card.terms), *own])
-    return file.getvalue()
