@@ -37,6 +37,8 @@ class Simulated(Environment):
     Binary feedback (Eq. 5): 1 with probability `x^T theta` clipped to [0, 1], per arm; key-terms the
     mean of their arms' probabilities; one uniform draw per user and round for arms, one for key-terms.
     Logistic feedback: as binary, with the probability `mu(scale x^T theta)`, mu(z) = 1 / (1 + exp(-z)).
+    Comparisons: the thing whose answer is larger is named; with logistic feedback the first one is, with
+    probability `mu(scale z^T theta)`, z being the difference of both.
 
     How people make an answer of what they feel is a part, `answers`; by default it is as above.
 
@@ -179,13 +181,21 @@ class Simulated(Environment):
         sides = question.about.sides()
         if len(sides) == 2:
             noises = self.side_noise(asked.users, self.answered[asked.who])
-            first, second = (self._said(asked, *both) for both in zip(sides, noises, strict=True))
-            answer = compared(first, second)
+            if self.feedback == "logistic" and self.answers == ItemMean() and not asked.has_own_features:
+                answer = Answer(self._respond(self._chance(asked, question.about), noises[0]))
+            else:
+                first, second = (self._said(asked, *both) for both in zip(sides, noises, strict=True))
+                answer = compared(first, second)
         else:
             noise = self.arm_noise if isinstance(sides[0], Arms) else self.term_noise
             answer = self._said(asked, sides[0], noise(asked.users, self.clock(asked)))
         add_at(self.answered, asked.who, 1)
         return answer
+
+    def _chance(self, asked: Context, about: About) -> Tensor:
+        """[Q] the probability that the first of two things is named: mu of the difference (ConDuel)."""
+        difference = about.features(self._world)  # [Q, D]
+        return self._means((difference * self.theta_of(asked)).sum(1))
 
     def _said(self, asked: Context, side: Sides, noise: Tensor) -> Answer:
         """What the users say about one side of their questions."""
