@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from conbandit_torch.commands.main import main
+from conbandit_torch.configuration.kinds import classes_of
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.leaderboard.read_board import read_board
 from tests.helpers.boards import RANGE, write_board
@@ -34,6 +35,12 @@ def test_the_packages_own_board_is_sound():
     assert list(read_board(protocol="full").tasks) == list(board.tasks)
     assert all(entry.source and entry.group for entry in board.entries.values())
     assert all(claim.own or claim.tasks for claim in board.claims)
+
+
+def test_every_policy_is_on_the_board():
+    on_it = {entry.part["class_path"] for entry in read_board().entries.values()}
+    base = {"LinearBandit"}  # which is Greedy, or LinUCB
+    assert set(classes_of("policies")) - base == on_it
 
 
 def test_an_argument_has_the_same_range_for_every_policy():
