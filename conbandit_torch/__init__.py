@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from conbandit_torch.conversation.conlogistic import ConLogisticThompson, ConLogisticUCB
     from conbandit_torch.conversation.conneural import ConNeuralLinear
+    from conbandit_torch.conversation.conpe import ConPE
     from conbandit_torch.conversation.conthompson import ConThompson
     from conbandit_torch.conversation.conucb import ArmCon, ConUCB, VarLCR, VarMRC, VarRS
     from conbandit_torch.conversation.graph import GraphConUCB, GraphMixin
@@ -177,6 +178,7 @@ __all__ = [
     "ConLogisticThompson",
     "ConLogisticUCB",
     "ConNeuralLinear",
+    "ConPE",
     "ConThompson",
     "ConUCB",
     "Confidence",

@@ -58,16 +58,23 @@ MODELS: dict[str, AnswerModel] = {
 def play(name: str, arguments: argparse.Namespace) -> dict[str, PolicyResults]:
     """The config with one answer model."""
     node = yaml.safe_dump(node_of(MODELS[name], name), default_flow_style=True, width=10**6).strip()
-    overrides = [("environment.init_args.answers", node), *(QUICK if arguments.quick else [])]
+    overrides = [("environment.init_args.answers", node), ("seeds", arguments.seeds)]
+    overrides += QUICK if arguments.quick else []
     folder = arguments.out / "".join(letter for letter in name if letter.isalnum())
-    run(load(CONFIG, overrides), folder, Console(stderr=True, quiet=True), jobs=arguments.jobs, threads=1)
+    experiment = load(CONFIG, overrides)
+    console = Console(stderr=True, quiet=True)
+    results = run(experiment, folder, console, jobs=arguments.jobs, threads=1)
+    if len(results) < len(experiment.jobs()) or any(result.stopped or result.error for result in results):
+        sys.exit(f"{folder}: stopped, or runs failed; the same command goes on")
     return read_results(folder)
 
 
 def table(results: dict[str, dict[str, PolicyResults]]) -> list[str]:
     """Regret where answers are the mean; what each other model adds, paired over seeds; the worst of all."""
+    every = [set(own.seeds) for policies in results.values() for own in policies.values()]
+    seeds = sorted(set.intersection(*every))
     finals = {
-        model: {name: own.final("cumulative_regret") for name, own in policies.items()}
+        model: {name: own.final("cumulative_regret", seeds) for name, own in policies.items()}
         for model, policies in results.items()
     }
     base, others = finals["mean"], [model for model in finals if model != "mean"]
@@ -95,6 +102,7 @@ def main(given: list[str] | None = None) -> None:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", default="0-9")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(given)

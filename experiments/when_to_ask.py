@@ -70,7 +70,7 @@ def schedules(patience: int) -> dict[str, Schedule]:
     }
 
 
-def play(setting: str, out: Path, jobs: int, *, quick: bool) -> dict[str, PolicyResults]:
+def play(setting: str, out: Path, seeds: str, jobs: int, *, quick: bool) -> dict[str, PolicyResults]:
     """All schedules, in one results folder."""
     cls, arguments = POLICIES[setting]
     asking: dict[str, Schedule] = {"never asked": NoConversation()}
@@ -84,7 +84,7 @@ def play(setting: str, out: Path, jobs: int, *, quick: bool) -> dict[str, Policy
         ),
         policies={name: partial(cls, **arguments, schedule=part) for name, part in asking.items()},
         rounds=20 if quick else ROUNDS,
-        seeds="0-1" if quick else "0-9",
+        seeds="0-1" if quick else seeds,
         log_every=50,
         keep_policies=False,
     )
@@ -94,9 +94,10 @@ def play(setting: str, out: Path, jobs: int, *, quick: bool) -> dict[str, Policy
 def tables(results: dict[str, PolicyResults]) -> list[str]:
     """Regret by patience, tests at every patience, and what prices buy; as Markdown."""
     names = list(schedules(PATIENCE[0]))
-    finals = {name: own.final("cumulative_regret") for name, own in results.items()}
+    seeds = sorted(set.intersection(*(set(own.seeds) for own in results.values())))
+    finals = {name: own.final("cumulative_regret", seeds) for name, own in results.items()}
     lines = [
-        f"never asked: {with_interval(finals['never asked'])}",
+        f"{len(seeds)} seeds; never asked: {with_interval(finals['never asked'])}",
         "",
         f"| schedule | {' | '.join(f'{patience} questions' for patience in PATIENCE)} |",
         f"|---|{'---:|' * len(PATIENCE)}",
@@ -131,10 +132,11 @@ def main(given: list[str] | None = None) -> None:
     )
     parser.add_argument("setting", choices=POLICIES)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", default="0-9")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(given)
-    results = play(arguments.setting, arguments.out, arguments.jobs, quick=arguments.quick)
+    results = play(arguments.setting, arguments.out, arguments.seeds, arguments.jobs, quick=arguments.quick)
     text = "\n".join(tables(results))
     (arguments.out / "when_to_ask.md").write_text(text + "\n", encoding="utf-8")
     draw_all(results, arguments.out / "plots")

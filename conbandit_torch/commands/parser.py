@@ -170,7 +170,32 @@ def _add_people(commands: Any) -> None:
     )
     chat.add_argument("--policy", metavar="NAME", help="who recommends (default: the config's first)")
     chat.add_argument("--user", metavar="NAME", help="who you are (default: your login)")
-    for command in (chat,):
+    serve = commands.add_parser(
+        "serve",
+        help="the same in a browser and as REST: a study with many people",
+        description="Serve a page and a REST interface. Every visitor is given one of the config's policies "
+        "at random. Only this machine reaches it, unless --host says otherwise; then it needs a token.",
+        epilog="Any value of the config is overridden by its dotted key, as in `conbandit run`.",
+        allow_abbrev=False,
+    )
+    serve.add_argument(
+        "config", type=Path, metavar="CONFIG", help="YAML file, or the name of one of `conbandit configs`"
+    )
+    serve.add_argument("--host", default="127.0.0.1", metavar="H", help="default: this machine alone")
+    serve.add_argument("--port", type=int, default=8000, metavar="P", help="default: 8000")
+    serve.add_argument(
+        "--token", metavar="T", help="of the admin page (default: CONBANDIT_TOKEN, or a new one)"
+    )
+    serve.add_argument("--title", default="What do you like?", metavar="TEXT", help="over the page")
+    serve.add_argument("--consent", type=Path, metavar="FILE", help="a text that visitors agree to")
+    serve.add_argument(
+        "--rate", type=float, default=20.0, metavar="R", help="requests per second of a visitor (default: 20)"
+    )
+    serve.add_argument(
+        "--joins", type=int, default=60, metavar="N", help="visitors per minute of an address (default: 60)"
+    )
+    serve.add_argument("--https", action="store_true", help="people reach it by https alone, through a proxy")
+    for command in (chat, serve):
         command.add_argument("--items", type=int, default=3, metavar="K", help="shown at a time (default: 3)")
         command.add_argument(
             "--out",

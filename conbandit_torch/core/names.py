@@ -45,6 +45,7 @@ _NAMES_OF = {
         "HConLinUCB",
     ),
     "conbandit_torch.conversation.conlogistic": ("ConLogisticThompson", "ConLogisticUCB"),
+    "conbandit_torch.conversation.conpe": ("ConPE",),
     "conbandit_torch.conversation.conneural": ("ConNeuralLinear",),
     "conbandit_torch.conversation.conthompson": ("ConThompson",),
     "conbandit_torch.conversation.conucb": (

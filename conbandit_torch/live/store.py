@@ -43,6 +43,8 @@ class Store:
         self.in_memory = path is None and self._engine.dialect.name == "sqlite"
         self._busy = threading.RLock()  # around the connection
         self._queue = threading.Lock()  # around what waits to be written
+        self._turn = threading.Condition()  # around
+        self._committing = False  # whether somebody commits for those who wait
         self._pending: list[Event] = []
         self._new_users: list[dict[str, Any]] = []
         self.appended = self._committed = 0  # events and people
@@ -93,12 +95,25 @@ class Store:
             self.appended += len(events)
 
     def wait(self, ticket: int) -> None:
-        """Return when all that was appended up to the ticket is on the disk."""
+        """Return when all that was appended up to the ticket is on the disk.
+
+        Whoever comes while nobody commits does it for all. The others sleep until a commit has ended, so that
+        nobody whose events are on the disk waits for the next one.
+        """
         if self._committed >= ticket:
             return
-        with self._busy:
-            if self._committed < ticket:
-                self.flush()
+        with self._turn:
+            while self._committing and self._committed < ticket:
+                self._turn.wait()
+            if self._committed >= ticket:
+                return
+            self._committing = True
+        try:
+            self.flush()
+        finally:
+            with self._turn:
+                self._committing = False
+                self._turn.notify_all()
 
     def flush(self) -> None:
         """Commit all that was appended."""
@@ -110,7 +125,7 @@ class Store:
             if users:
                 self._connection.execute(self.tables.insert_users, users)
             if events:
-                self._connection.execute(self.tables.insert_events, [event._asdict() for event in events])
+                self.tables.write(self._connection, events)
             if users or events:
                 self._connection.commit()
             self._committed = goal
@@ -122,7 +137,7 @@ class Store:
             self.flush()
             for statement in self.tables.forgetting(user):
                 self._connection.execute(statement)
-            self._connection.execute(self.tables.insert_events, event._asdict())
+            self.tables.write(self._connection, [event])
             self._connection.commit()
             for statement in self.tables.after_forgetting(self._engine.dialect.name):
                 self._connection.execute(statement)

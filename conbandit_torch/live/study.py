@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from conbandit_torch.configuration.build import build_environment, build_policy_
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.files import make_folder, write_atomically
+from conbandit_torch.live.curves import Curve
 from conbandit_torch.live.recommender import Recommender
 from conbandit_torch.live.records import Explanation, Profile
+from conbandit_torch.live.tally import Tally
 from conbandit_torch.live.visiting import Card, Turn, Visits
 from conbandit_torch.live.visitors import Visitor, Visitors
 from conbandit_torch.running.plan import Plan, first_difference
@@ -37,9 +40,18 @@ class Study:
         folder: where everything is kept; a study that is there goes on.
         store: SQLAlchemy URL of a PostgreSQL database for the events; None: SQLite files in the folder.
         slate: items that are shown at a time.
+        curves: whether TensorBoard is told how the policies fare.
     """
 
-    def __init__(self, plan: Plan, folder: Path, *, store: str | None = None, slate: int = 3) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        *,
+        store: str | None = None,
+        slate: int = 3,
+        curves: bool = False,
+    ) -> None:
         if slate < 1:
             raise ConfigError(f"expected at least 1 item at a time, got {slate}")
         self.plan, self.folder = plan, folder
@@ -52,6 +64,7 @@ class Study:
         self._keep_config()
         write_atomically(folder / ITEMS, as_csv(self.cards.values()))
         self.recommenders: dict[str, Recommender] = {}
+        self._curves: dict[str, Curve] = {}
         try:
             self.visitors = Visitors(store or folder / _VISITORS, list(plan.policies), plan.seeds[0])
             for policy in plan.policies:
@@ -64,6 +77,14 @@ class Study:
                     name=table_name(plan, policy),
                     alone=True,
                 )
+            self.tally = Tally(list(plan.policies), self.visitors.all())
+            for policy, recommender in self.recommenders.items():
+                if curves:
+                    self._curves[policy] = Curve(folder / policy)
+                for happened in recommender.events():
+                    self.tally.note(happened)
+                    if curves:
+                        self._curves[policy].note(happened)
         except BaseException:
             self.close()
             raise
@@ -90,7 +111,9 @@ class Study:
         """Let somebody take part, with a policy of theirs or the least used one."""
         if policy is not None and policy not in self.recommenders:
             raise ConfigError(f"there is no policy {policy!r}{choices(policy, self.recommenders)}")
-        return self.visitors.join(user, policy)
+        visitor = self.visitors.join(user, policy)
+        self.tally.join(visitor)
+        return visitor
 
     def turn(self, visitor: Visitor, *, move_on: bool = False) -> Turn:
         """What the person is to be asked or shown now: the same until they answer, react or move on.
@@ -99,15 +122,24 @@ class Study:
             visitor: who.
             move_on: leave what is shown now, with the reactions that it has.
         """
-        return self.visits.turn(self.recommenders[visitor.policy], visitor, move_on=move_on)
+        with self._with(visitor) as recommender:
+            return self.visits.turn(recommender, visitor, move_on=move_on)
 
     def answer(self, visitor: Visitor, question: int, value: float | None) -> None:
         """Learn an answer to a question of `turn`; None: they do not know."""
-        self.visits.answer(self.recommenders[visitor.policy], visitor, question, value)
+        with self._with(visitor) as recommender:
+            self.visits.answer(recommender, visitor, question, value)
+            self.tally.answered(visitor)
+            if visitor.policy in self._curves:
+                self._curves[visitor.policy].answered(visitor.user)
 
     def react(self, visitor: Visitor, decision: int, reward: float) -> None:
         """Learn what an item of `turn` was worth to the person."""
-        self.visits.react(self.recommenders[visitor.policy], visitor, decision, reward)
+        with self._with(visitor) as recommender:
+            self.visits.react(recommender, visitor, decision, reward)
+            self.tally.rated(visitor, reward)
+            if visitor.policy in self._curves:
+                self._curves[visitor.policy].rewarded(visitor.user, reward)
 
     def profile(self, visitor: Visitor) -> Profile:
         """What is believed of the person's taste."""
@@ -119,17 +151,29 @@ class Study:
 
     def forget(self, visitor: Visitor) -> None:
         """Delete all that there is of a person; the policy is then what the others have taught it."""
-        recommender = self.recommenders[visitor.policy]
-        with self.visits.of(recommender, visitor).lock:
+        with self._with(visitor) as recommender:
             if visitor.user in recommender.users:
                 recommender.forget(visitor.user)
             self.visitors.leave(visitor.user)
+            self.tally.leave(visitor)
             self.visits.drop(visitor)
+
+    @contextmanager
+    def _with(self, visitor: Visitor) -> Iterator[Recommender]:
+        """The person's recommender, for one call at a time; who was forgotten does not come back."""
+        recommender = self.recommenders[visitor.policy]
+        with self.visits.of(recommender, visitor).lock:
+            if not self.tally.knows(visitor):
+                self.visits.drop(visitor)
+                raise ValueError("this person has left the study")
+            yield recommender
 
     def close(self) -> None:
         """Keep everything, and let other processes have it."""
         for recommender in self.recommenders.values():
             recommender.close()
+        for curve in self._curves.values():
+            curve.close()
         if hasattr(self, "visitors"):
             self.visitors.close()
 

@@ -82,6 +82,7 @@ class Tables:
         )
 
         self.metadata = MetaData()
+        self._insert: tuple[str, bool] | None = None  # of an event, and whether it takes values by position
         number = BigInteger().with_variant(Integer, "sqlite")
         self.users = Table(
             f"{name}_users",
@@ -141,10 +142,15 @@ class Tables:
         self.metadata.create_all(connection)
         connection.commit()
 
-    @cached_property
-    def insert_events(self) -> Any:
-        """Takes events as mappings."""
-        return self.events.insert()
+    def write(self, connection: Connection, events: Sequence[Event]) -> None:
+        """Insert events, whose fields are in the order of the table's columns."""
+        if self._insert is None:
+            compiled = self.events.insert().compile(dialect=connection.dialect, column_keys=Event._fields)
+            self._insert = str(compiled), compiled.positiontup is not None
+        statement, by_position = self._insert
+        # As the driver takes it, which saves half the time of a small commit.
+        rows = [tuple(event) if by_position else event._asdict() for event in events]
+        connection.exec_driver_sql(statement, rows)
 
     @cached_property
     def insert_users(self) -> Any:

@@ -69,8 +69,10 @@ class Report:
 
     def markdown(self) -> str:
         """For `report.md`."""
-        rows = _markdown([self.headings, *self.lines])
-        besides = ["", "Off-policy estimates:", "", *_markdown(self.off_policy)] if self.off_policy else []
+        rows = markdown_table([self.headings, *self.lines])
+        besides = (
+            ["", "Off-policy estimates:", "", *markdown_table(self.off_policy)] if self.off_policy else []
+        )
         return "\n".join(["# Report", "", *rows, "", self.order, *besides, "", self.notes, ""])
 
     def __str__(self) -> str:
@@ -81,7 +83,8 @@ class Report:
         return self.markdown()
 
 
-def _markdown(lines: list[list[str]]) -> list[str]:
+def markdown_table(lines: list[list[str]]) -> list[str]:
+    """Lines of a table in Markdown; the first is its heading."""
     rule = ["---", *["---:"] * (len(lines[0]) - 1)]
     return [f"| {' | '.join(cells)} |" for cells in (lines[0], rule, *lines[1:])]
 
@@ -123,7 +126,7 @@ def compare(
                 clicks.with_interval(finals[name], objective.digits, name),
                 _mean(finals[name] / base.mean(), ".1%") if base.mean() else "-",
                 "-" if name == baseline else clicks.with_interval(gained, objective.digits, name, baseline),
-                "-" if name == baseline else _p(p_values[pair]),
+                "-" if name == baseline else p_value(p_values[pair]),
                 _BESIDES[objective][1](own, seeds or own.seeds),
                 _mean(own.final("questions", seeds or None), ".1f"),
                 _EFFORT[objective][1](own, seeds or own.seeds),
@@ -248,7 +251,8 @@ def _mean(values: np.ndarray, form: str) -> str:
     return "-" if np.isnan(values).any() else format(float(values.mean()), form)
 
 
-def _p(value: float) -> str:
+def p_value(value: float) -> str:
+    """A p value for people."""
     if np.isnan(value):
         return "-"
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

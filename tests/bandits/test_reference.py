@@ -29,6 +29,7 @@ from conbandit_torch import (
     ConLogisticThompson,
     ConLogisticUCB,
     ConNeuralLinear,
+    ConPE,
     ConThompson,
     ConUCB,
     ConversationMixin,
@@ -131,6 +132,10 @@ def weakest():
     return Reference(CLiME, "terms", lambda u, p, W: asking.CLiME(u.X, W, **arguments), **arguments)
 
 
+def phased(**arguments):
+    return Reference(ConPE, "terms", lambda u, p, W: asking.ConPE(u.X, W, **arguments), **arguments)
+
+
 def drawing(policy, reference, kind="plain", **arguments):
     return Reference(policy, kind, lambda u, p, W: reference(6, u.draw, **arguments), **arguments)
 
@@ -224,6 +229,7 @@ POLICIES = {
     "CLiSK": shifted(),
     "CLiSK, as published": shifted(ask_about="perturbed"),
     "CLiME": weakest(),
+    "ConPE": phased(ridge=0.8, alpha=0.4, epsilon=1.2),
     "Greedy": drawing(Greedy, others.Greedy, ridge=0.8),
     "EpsilonGreedy": drawing(EpsilonGreedy, others.EpsilonGreedy, epsilon=0.3, ridge=0.8),
     "ArmEpsilon": drawing(ArmEpsilon, others.EpsilonGreedy, "arms", epsilon=0.3, ridge=0.8),

@@ -9,6 +9,7 @@ from conbandit_torch import (
     CLiME,
     CLiSK,
     ConLinUCB,
+    ConPE,
     ConUCB,
     Curved,
     EigenvalueTest,
@@ -271,6 +272,30 @@ def test_shifts_are_bounded_and_as_wide_as_said():
 def test_bad_arguments_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_phases_explore_at_first_and_then_settle():
+    """With little width allowed the widest is shown; with much, the best of those that are left."""
+    environment = small_world(noise=0.0)
+    shown = {}
+    for epsilon in (1e-6, 1e6):
+        environment.reset()
+        policy = ConPE(environment.catalogue, environment.num_users, alpha=0.3, epsilon=epsilon)
+        for _ in range(10):
+            context = environment.observe()
+            widths = 0.3 * policy.arm_model.norm(slice(None), context.arm_features)
+            mean = policy.predict(context)
+            kept = mean + widths >= (mean - widths).amax(1, keepdim=True)
+            arm = play_round(policy, environment).arm
+        shown[epsilon] = widths.gather(1, arm[:, None]).squeeze(1)
+        widest = torch.where(kept, widths, -1.0).amax(1)
+        assert kept.any(1).all() and not kept.all()
+        assert (shown[epsilon] == widest).all() == (epsilon == 1e-6)
+
+
+def test_phases_need_a_width_to_reach():
+    with pytest.raises(ValueError, match="epsilon must be above 0 and finite, got 0"):
+        ConPE(small_world().catalogue, 7, epsilon=0)
 
 
 def test_clisk_refuses_other_things_to_ask_about():

@@ -60,16 +60,26 @@ class Page:
 
 
 @contextmanager
+def opened():
+    """A running browser of Playwright's, or a skipped test."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright, to look into a browser")
+    if CHROMIUM is None:
+        pytest.skip("needs Debian's chromium (apt-get install chromium), to look at pages in it")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=_FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
 def chromium():
     """A function from an address to what is seen there, in a new profile each time.
 
     Its `for_text` waits until a text is seen there.
     """
-    api = pytest.importorskip("playwright.sync_api", reason="needs playwright, to look into a browser")
-    if CHROMIUM is None:
-        pytest.skip("needs Debian's chromium (apt-get install chromium), to look at TensorBoard in it")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=_FLAGS)
+    with opened() as browser:
 
         def look(address, tag, picture=None):
             page = browser.new_context(viewport=_SIZE).new_page()
@@ -95,10 +105,7 @@ def chromium():
             page.close()
 
         look.for_text = for_text
-        try:
-            yield look
-        finally:
-            browser.close()
+        yield look
 
 
 def _on_screen(box):

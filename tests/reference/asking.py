@@ -34,6 +34,25 @@ class CLiME(linear.ConLinUCB):
         return int(np.argmax([sum((x @ v) ** 2 for v in weakest) for x in self.X_term]))
 
 
+class ConPE(CLiME):
+    """Shows the widest of the candidates that can still be best, until a phase's width is reached."""
+
+    def __init__(self, X_all, W, epsilon, **arguments):
+        super().__init__(X_all, W, **arguments)
+        self.epsilon, self.t = epsilon, 0
+
+    def choose(self, X):
+        self.t += 1
+        phase = len([s for s in range(1, self.t + 1) if s & (s - 1) == 0])  # powers of two so far
+        inverse, theta = np.linalg.inv(self.M), self.theta
+        widths = [self.alpha * np.sqrt(x @ inverse @ x) for x in X]
+        lower = max(x @ theta - w for x, w in zip(X, widths, strict=True))
+        kept = [a for a, x in enumerate(X) if x @ theta + widths[a] >= lower]
+        if any(widths[a] > self.epsilon / np.sqrt(2) ** phase for a in kept):
+            return max(kept, key=lambda a: widths[a])
+        return max(kept, key=lambda a: X[a] @ theta)
+
+
 def fails_eigenvalue_test(policy, t, alpha):
     return np.linalg.eigvalsh(policy.M).min() < alpha * t
 

@@ -1,0 +1,1 @@
+"""The same conversation in a browser, and as REST."""
