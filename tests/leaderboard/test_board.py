@@ -47,7 +47,7 @@ def test_an_argument_has_the_same_range_for_every_policy():
     ranges = {}
     for entry in read_board().entries.values():
         for argument, where in entry.space.items():
-            if "." not in argument:
+            if "." not in argument and argument != "epsilon":  # of two policies, with two meanings
                 ranges.setdefault(argument, []).append(where)
     assert len(ranges["alpha"]) > 10
     assert all(where == those[0] for those in ranges.values() for where in those)
