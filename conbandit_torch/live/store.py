@@ -16,6 +16,7 @@ from conbandit_torch.live.records import Event
 from conbandit_torch.live.tables import FORMAT, Tables, open_engine
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
     from torch import Tensor
 
 _AT_ONCE = 500  # ids in a query: databases limit them
@@ -24,6 +25,22 @@ _PART = 2**24  # bytes of a snapshot's part
 
 class StoreError(RuntimeError):
     """The database refused, or is gone; nothing of what was being written is acknowledged."""
+
+
+@contextmanager
+def opening(engine: Engine) -> Iterator[None]:
+    """Say which database cannot be opened, and why."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        engine.dispose()
+        place = engine.url.render_as_string(hide_password=True)
+        raise StoreError(f"{place} cannot be opened: {str(error.orig).partition(chr(10))[0]}") from error
+    except BaseException:
+        engine.dispose()
+        raise
 
 
 class Store:
@@ -43,22 +60,22 @@ class Store:
         self.in_memory = path is None and self._engine.dialect.name == "sqlite"
         self._busy = threading.RLock()  # around the connection
         self._queue = threading.Lock()  # around what waits to be written
-        self._turn = threading.Condition()  # around
-        self._committing = False  # whether somebody commits for those who wait
+        self._turn = threading.Condition()  # on which those wait for whom somebody commits
+        self._committing = False
         self._pending: list[Event] = []
         self._new_users: list[dict[str, Any]] = []
         self.appended = self._committed = 0  # events and people
         self._failed: BaseException | None = None
         self.tables = Tables(name)
-        self._connection = self._engine.connect()
-        try:
-            self.owner: Owner = owner_for(self._connection, self.tables, path, alone)
-            self.tables.create(self._connection)
-            self.owner.register()
-        except BaseException:
-            self._connection.close()
-            self._engine.dispose()
-            raise
+        with opening(self._engine):
+            self._connection = self._engine.connect()
+            try:
+                self.owner: Owner = owner_for(self._connection, self.tables, path, alone)
+                self.tables.create(self._connection)
+                self.owner.register()
+            except BaseException:
+                self._connection.close()
+                raise
 
     @property
     def failed(self) -> bool:

@@ -8,7 +8,16 @@ import threading
 import pytest
 import torch
 
-from conbandit_torch import ConThompson, ConUCB, DataError, HConUCB, LinearSchedule, LinUCB, Recommender
+from conbandit_torch import (
+    ConfigError,
+    ConThompson,
+    ConUCB,
+    DataError,
+    HConUCB,
+    LinearSchedule,
+    LinUCB,
+    Recommender,
+)
 from conbandit_torch.live.owners import OwnedError
 from conbandit_torch.live.store import Store, StoreError
 from tests.conftest import small_world
@@ -285,3 +294,28 @@ def test_older_decisions_are_looked_up_in_the_store(tmp_path, monkeypatch):
             with pytest.raises(ValueError, match="has had its reward already"):
                 recommender.feedback(one, 0.0)
         assert int(recommender.policy.arm_model.count[0]) == 5
+
+
+@pytest.mark.parametrize(
+    ("store", "error", "message"),
+    [
+        ("no/folder/a.db", StoreError, "a.db cannot be opened: unable to open database file"),
+        ("text.db", StoreError, "text.db cannot be opened: file is not a database"),
+        (
+            "mysql://me:secret@host/people",
+            ConfigError,
+            r"SQLite or PostgreSQL, got mysql://me:\*\*\*@host/people",
+        ),
+        (
+            "postgresql://me:secret@127.0.0.1:1/people",
+            StoreError,
+            r"me:\*\*\*@127.0.0.1:1/people cannot be opened",
+        ),
+    ],
+)
+def test_a_store_that_cannot_be_opened_says_which_and_why(tmp_path, monkeypatch, store, error, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.db").write_text("these are no pages of a database" * 100)
+    with pytest.raises(error, match=message) as raised:
+        Recommender(LinUCB(small_world().catalogue, 1), store=store)
+    assert "secret" not in str(raised.value)
