@@ -1,4 +1,4 @@
-"""Bytes a user and an arm take, by policy, and what follows for machines and for very many users.
+"""Bytes per user and per arm take, by policy, and what follows for machines and for very many users.
 
     python -m experiments.capacity
 
@@ -88,7 +88,7 @@ MANY = 100_000_000
 
 
 def by_policy() -> str:
-    """Bytes a user and an arm."""
+    """Bytes per user and per arm."""
     groups: dict[State, list[str]] = {}
     for name, state in STATES.items():
         groups.setdefault(state, []).append(name)
@@ -100,8 +100,8 @@ def by_policy() -> str:
         arm = f"{state.arm_bytes(dim):,}"
         user = [state.user_formula(), f"{sizes[0]:,}", per_gib[0], per_gib[1]]
         rows.append([", ".join(names), *user, state.arm_formula(), arm])
-    headings = ["policy", "bytes a user", "d = 50, float32", "users a GiB", "users a GiB, float64"]
-    return markdown([*headings, "bytes an arm", "L = 5, float32"], rows)
+    headings = ["policy", "bytes per user", "d = 50, float32", "users per GiB", "users per GiB, float64"]
+    return markdown([*headings, "bytes per arm", "L = 5, float32"], rows)
 
 
 def by_machine() -> str:
@@ -114,7 +114,7 @@ def by_machine() -> str:
             size = state.user_bytes(dim - 5 if state.per_arm else dim)
             held = [f"{USABLE * memory / size:,.0f}" for memory in MACHINES.values()]
             rows.append([str(dim), name, f"{size:,}", *held, f"{MANY * size / 1e12:.2f} TB"])
-    return markdown(["d", "policy", "bytes a user", *MACHINES, "100 million users"], rows)
+    return markdown(["d", "policy", "bytes per user", *MACHINES, "100 million users"], rows)
 
 
 def by_remedy() -> str:
@@ -137,7 +137,7 @@ def by_remedy() -> str:
         [name, f"{size():,}", f"{MANY * size() / 1e12:.2f} TB", f"{MANY * size() / (USABLE * 512e9):,.1f}"]
         for name, size in kinds.items()
     ]
-    return markdown(["ConUCB, d = 50", "bytes a user", "100 million users", "machines of 512 GB"], rows)
+    return markdown(["ConUCB, d = 50", "bytes per user", "100 million users", "machines of 512 GB"], rows)
 
 
 TABLES = {"policy": by_policy, "machine": by_machine, "remedy": by_remedy}

@@ -122,7 +122,7 @@ def run(rows: int, dim: int) -> dict[str, Any]:
 
 def table(results: list[dict[str, Any]]) -> str:
     """For people."""
-    lines = ["| rows | file, MB | step | seconds | CPU seconds | peak memory, MB | bytes a row |"]
+    lines = ["| rows | file, MB | step | seconds | CPU seconds | peak memory, MB | bytes per row |"]
     lines += ["|---:|---:|---|---:|---:|---:|---:|"]
     for found in results:
         base, rows = found["steps"][0].peak, found["rows"]

@@ -195,7 +195,7 @@ class World(Graph):
         edges: arm, key-term, weight of every edge.
         terms: K.
         theta: [U, D] the users' preferences.
-        pool: candidates a round.
+        pool: candidates per round.
         noise: standard deviation of rewards' and answers' noise.
     """
 

@@ -87,7 +87,7 @@ def schedules(arguments: argparse.Namespace) -> None:
 def pools(arguments: argparse.Namespace) -> None:
     """From 25 to 500 candidates."""
     sizes = {n: [("environment.init_args.pool", str(n))] for n in (25, 50, 100, 200, 500)}
-    sweep("pools.yaml", "candidates a round", sizes, arguments.out, arguments)
+    sweep("pools.yaml", "candidates per round", sizes, arguments.out, arguments)
 
 
 def hidden(arguments: argparse.Namespace) -> None:

@@ -41,7 +41,7 @@ def checks(points: Points, dim: int) -> list[str]:
         verdict = "met" if user <= bound else "NOT MET"
         told.append(
             f"ConUCB: peak memory is {large['peak'] / 1e6:,.0f} MB at {LARGE:,} users, beside the catalogue; "
-            f"it grows by {user:,.0f} bytes a user from {FEWER:,} on, beside a workspace of "
+            f"it grows by {user:,.0f} bytes per user from {FEWER:,} on, beside a workspace of "
             f"{(large['peak'] - LARGE * user) / 1e6:,.0f} MB; at most {MOST} (4 D^2 + 8 D) 4 = {bound:,.0f} "
             f"allowed: {verdict}."
         )
@@ -68,7 +68,7 @@ def rows_of(points: Points) -> list[list[str]]:
 def draw(points: Points, folder: Path) -> None:
     """`scaling_time` and `scaling_bytes`, as .png and .pdf."""
     _panels(points, "microseconds", "microseconds per user-round", folder / "scaling_time")
-    _panels(points, "bytes", "bytes a user: state (filled), peak (open)", folder / "scaling_bytes")
+    _panels(points, "bytes", "bytes per user: state (filled), peak (open)", folder / "scaling_bytes")
 
 
 def _panels(points: Points, kind: str, label: str, stem: Path) -> None:

@@ -90,7 +90,8 @@ def other(python: str, out: Path) -> None:
     _run(python, "-m", "venv", "--clear", str(folder))
     inside = str(folder / "bin" / "python")
     _run(inside, "-m", "pip", "install", "-q", *WITHOUT_TORCH, "typing_extensions")
-    _run(inside, "-m", "compileall", "-q", "-f", str(REPOSITORY / "conbandit_torch"))
+    prefix = f"pycache_prefix={folder / 'compiled'}"  # not into the clone
+    _run(inside, "-X", prefix, "-m", "compileall", "-q", "-f", str(REPOSITORY / "conbandit_torch"))
     for command in (("--help",), ("configs",), ("report", "usual")):
         _conbandit(inside, out, *command)
     said = subprocess.run([inside, "--version"], capture_output=True, text=True, check=True).stdout.strip()

@@ -162,4 +162,5 @@ def test_pages_fit_a_phone_and_ask_nobody_else(site):
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         browser.close()
     server.shutdown()
+    server.server_close()
     assert [url for url in asked if not url.startswith((home, "data:"))] == []
