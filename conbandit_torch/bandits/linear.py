@@ -195,6 +195,8 @@ class LinearBandit(Bandit):
 
     def learn_answer(self, context: Context, about: About, value: Tensor) -> None:
         """Learn that each row of the context answered `value` [B] when asked `about` something."""
+        if self.log is not None:
+            History.code(about)  # or else an error, before anything is learned
         model = self.levels()[self.answer_level].model
         x = about.features(self.representation)  # [B, D]
         if self.link.is_linear:

@@ -11,7 +11,10 @@ def read_overrides(options: argparse.Namespace, rest: list[str]) -> list[tuple[s
     """Dotted `--a.b value` or `--a.b=value` arguments as pairs; refused where a command takes none."""
     if options.command == "resume" and rest:
         raise ConfigError(f"unexpected argument {rest[0]!r}: a resumed experiment cannot be changed")
-    if options.command in ("leaderboard", "report", "plot", "configs", "init", "list", "describe") and rest:
+    if (
+        options.command in ("leaderboard", "report", "export", "plot", "configs", "init", "list", "describe")
+        and rest
+    ):
         raise ConfigError(f"unexpected argument {rest[0]!r}")
     pairs, words = [], iter(rest)
     for word in words:

@@ -86,7 +86,10 @@ def build_parser() -> argparse.ArgumentParser:
     watch.add_argument("--port", type=int, metavar="P", help="default: 6006, or the next that is free")
     watch.add_argument("--no-browser", action="store_true", help="print the address, and open nothing")
     report = commands.add_parser("report", help="compare the policies of a results folder")
-    report.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
+    report.add_argument(
+        "folder", type=Path, metavar="DIR", help="results of `conbandit run`, or a study with people"
+    )
+    report.add_argument("--store", metavar="URL", help="the database of a study whose events are not in DIR")
     plot = commands.add_parser("plot", help="draw the curves of a results folder, as PNG and PDF")
     plot.add_argument("folder", type=Path, metavar="DIR", help="results of `conbandit run`")
     plot.add_argument("--log-x", action="store_true", help="rounds on a logarithmic axis")
@@ -195,6 +198,14 @@ def _add_people(commands: Any) -> None:
         "--joins", type=int, default=60, metavar="N", help="visitors per minute of an address (default: 60)"
     )
     serve.add_argument("--https", action="store_true", help="people reach it by https alone, through a proxy")
+    export = commands.add_parser(
+        "export",
+        help="write what people did as tables that the reader Table and Replay read",
+        description="Write feedback.csv, items.csv and answers.csv of a study with people.",
+    )
+    export.add_argument("folder", type=Path, metavar="DIR", help="of `conbandit serve` or `conbandit chat`")
+    export.add_argument("to", type=Path, metavar="OUT", help="a new folder")
+    export.add_argument("--store", metavar="URL", help="the database of the events, if they are not in DIR")
     for command in (chat, serve):
         command.add_argument("--items", type=int, default=3, metavar="K", help="shown at a time (default: 3)")
         command.add_argument(

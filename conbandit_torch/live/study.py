@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import StringIO
 from pathlib import Path
 
 import yaml
@@ -16,18 +14,22 @@ from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.core.errors import ConfigError, choices
 from conbandit_torch.core.files import make_folder, write_atomically
 from conbandit_torch.live.curves import Curve
+from conbandit_torch.live.folder import (
+    ITEMS,
+    TERMS,
+    events_of,
+    items_table,
+    table_name,
+    terms_table,
+    visitors_of,
+)
 from conbandit_torch.live.recommender import Recommender
 from conbandit_torch.live.records import Explanation, Profile
 from conbandit_torch.live.tally import Tally
 from conbandit_torch.live.visiting import Card, Turn, Visits
 from conbandit_torch.live.visitors import Visitor, Visitors
+from conbandit_torch.running.folder import STUDY
 from conbandit_torch.running.plan import Plan, first_difference
-
-CONFIG = "study.yaml"
-ITEMS = "items.csv"
-_VISITORS = "visitors.db"
-_EVENTS = "people.db"
-_SEPARATOR = "|"
 
 
 class Study:
@@ -62,19 +64,21 @@ class Study:
         names = distinct(catalogue.arm_names)
         self.cards = _cards(catalogue, names, environment.details)
         self._keep_config()
-        write_atomically(folder / ITEMS, as_csv(self.cards.values()))
+        terms = distinct(catalogue.term_names)
+        write_atomically(folder / ITEMS, items_table(self.cards.values()))
+        write_atomically(folder / TERMS, terms_table(terms))
         self.recommenders: dict[str, Recommender] = {}
         self._curves: dict[str, Curve] = {}
         try:
-            self.visitors = Visitors(store or folder / _VISITORS, list(plan.policies), plan.seeds[0])
+            self.visitors = Visitors(visitors_of(folder, store), list(plan.policies), plan.seeds[0])
             for policy in plan.policies:
                 make_folder(folder / policy)
                 self.recommenders[policy] = Recommender(
                     build_policy_for(plan, policy, catalogue, 1, plan.seeds[0]),
                     names,
-                    distinct(catalogue.term_names),
-                    store=store or events_file(folder, policy),
-                    name=table_name(plan, policy),
+                    terms,
+                    store=events_of(folder, policy, store),
+                    name=table_name(list(plan.policies), policy),
                     alone=True,
                 )
             self.tally = Tally(list(plan.policies), self.visitors.all())
@@ -93,7 +97,7 @@ class Study:
     def _keep_config(self) -> None:
         """Write down what this study is, or refuse another one's folder."""
         make_folder(self.folder)
-        path = self.folder / CONFIG
+        path = self.folder / STUDY
         if path.is_file():
             known, now = (
                 {key: config[key] for key in ("environment", "policies", "seeds")}
@@ -178,16 +182,6 @@ class Study:
             self.visitors.close()
 
 
-def events_file(folder: Path, policy: str) -> Path:
-    """Where a policy's events are, unless they are in PostgreSQL."""
-    return folder / policy / _EVENTS
-
-
-def table_name(plan: Plan, policy: str) -> str:
-    """What the names of a policy's tables begin with."""
-    return f"policy{list(plan.policies).index(policy)}"
-
-
 def distinct(names: Sequence[str]) -> list[str]:
     """The names, those that come again with a number: people must be able to tell them apart."""
     counts: Counter[str] = Counter()
@@ -210,16 +204,3 @@ def _cards(
         name: Card(name, tuple(own[arm]), dict(details[arm]) if details is not None else {})
         for arm, name in enumerate(names)
     }
-
-
-def as_csv(cards: Iterable[Card]) -> str:
-    """The items as the table `items` of `Table`."""
-    cards = list(cards)
-    columns = list(dict.fromkeys(column for card in cards for column in card.details))
-    file = StringIO(newline="")
-    table = csv.writer(file, lineterminator="\n")
-    table.writerow(["item", "terms", *columns])
-    for card in cards:
-        own = [card.details.get(column, "") for column in columns]
-        table.writerow([card.item, _SEPARATOR.join(card.terms), *own])
-    return file.getvalue()

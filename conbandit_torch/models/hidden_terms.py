@@ -21,7 +21,7 @@ from conbandit_torch.models.representation import Representation
 from conbandit_torch.models.summary import Summary, Sums
 
 OFTEN_AT_FIRST = RefitSchedule()
-TOLERANCE = 1e-8  # of the conjugate gradients' residual, relative to the right side
+TOLERANCE = 1e-6  # of the conjugate gradients' residual, relative to the right side
 
 
 class HiddenOnTerms(Representation):
@@ -56,7 +56,7 @@ class HiddenOnTerms(Representation):
         init_scale: standard deviation of the initial g; small, but above 0.
         refit_every: rounds between refits, a number or a schedule.
         sweeps: how often v and theta take turns in a refit.
-        steps: the most steps of conjugate gradients in a sweep.
+        steps: the most steps of conjugate gradients in a sweep, each from where the last refit has led to.
     """
 
     learns = True
@@ -76,7 +76,7 @@ class HiddenOnTerms(Representation):
         init_scale: float = 0.1,
         refit_every: RefitEvery = OFTEN_AT_FIRST,
         sweeps: int = 2,
-        steps: int = 30,
+        steps: int = 10,
     ) -> None:
         super().__init__()
         for name, least in {"size": size, "sweeps": sweeps, "steps": steps}.items():
@@ -106,7 +106,7 @@ class HiddenOnTerms(Representation):
         self.dim = self.catalogue.dim + self.size
         self._start = Stream(seed, "hidden features of key-terms")
         self.register_buffer("units", self._fresh())
-        self.register_buffer("spread", self._spread(self._penalty()[:, None, None] * self._eye()))
+        self.register_buffer("spread", self._spread(self._eye() / self._penalty()[:, None, None]))
         self.register_buffer("squared_error", self.units.new_zeros(()))
         self.register_buffer("table", self._encode_all(), persistent=False)
 
@@ -139,10 +139,11 @@ class HiddenOnTerms(Representation):
         """v from the log at the users' theta, then theta of all users on the new v, in turn."""
         start = time.perf_counter()
         summary = Summary(refit.observations, self.catalogue, self.processes)
-        design = self._design(summary.weights())  # [Q, K + N]
-        forth = design.to_sparse_csr()
+        design = _Design(self._design(summary.weights()))
         for _ in range(self.sweeps):
-            present = None if refit.link.is_linear else forth @ self.units.double()  # [Q, L]
+            present = (
+                None if refit.link.is_linear else design.forth @ self.units[design.touched].double()
+            )  # [Q, L]
             sums = summary.sums(self.size, refit.link, present)
             self.squared_error.copy_(self._solve(design, sums))
             self._renew()
@@ -156,7 +157,7 @@ class HiddenOnTerms(Representation):
         super().extend(catalogue)
         self.units = self._fresh()
         self.units[:terms], self.units[catalogue.num_terms :][:arms] = old[:terms], old[terms:]
-        self.spread = self._spread(self._penalty()[:, None, None] * self._eye())
+        self.spread = self._spread(self._eye() / self._penalty()[:, None, None])
         self.spread[:arms] = spread
         self._renew()
 
@@ -174,30 +175,27 @@ class HiddenOnTerms(Representation):
             "hidden/refit_seconds": torch.tensor(self.refit_seconds),
         }
 
-    def _solve(self, design: Tensor, sums: Sums) -> Tensor:
+    def _solve(self, design: _Design, sums: Sums) -> Tensor:
         """Let g and u minimise the penalised error; gives the mean squared error of the log."""
-        forth, back = design.to_sparse_csr(), design.t().to_sparse_csr()
-        penalty = self._penalty()[:, None]  # [K + N, 1]
-        majorised = self._majorise(design, sums)  # [K + N, L, L] C
+        forth, back, touched = design.forth, design.back, design.touched
+        every, start = self._penalty(), self._fresh().double()
+        penalty, eye = every[touched, None], self._eye()  # [n, 1] of the units that something was observed of
+        grams = (design.majorised @ sums.gram.flatten(1)).view(-1, self.size, self.size)
+        majorised = grams + penalty[:, :, None] * eye  # [n, L, L] C: `S |w| H_q` of the things q
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(majorised))
 
         def product(units: Tensor) -> Tensor:
             seen = torch.bmm(sums.gram, (forth @ units).unsqueeze(2)).squeeze(2)  # [Q, L]
             return back @ seen + penalty * units
 
-        right = back @ sums.moment + penalty * self._fresh().double()
-        solved = _conjugate_gradients(product, right, inverse, self.units.double(), self.steps)
-        self.units.copy_(solved)
-        self.spread.copy_(self._spread(majorised, inverse))
+        right = back @ sums.moment + penalty * start[touched]
+        solved = _conjugate_gradients(product, right, inverse, self.units[touched].double(), self.steps)
+        start[touched] = solved  # the others are as they were at first
+        self.units.copy_(start)
+        whole = eye / every[:, None, None]  # [K + N, L, L] C^-1
+        whole[touched] = inverse
+        self.spread.copy_(self._spread(whole))
         return sums.error(forth @ solved)
-
-    def _majorise(self, design: Tensor, sums: Sums) -> Tensor:
-        """[K + N, L, L] C: for every unit `S |w| H_q` of the things q that it has the weight w in."""
-        size = design.abs().coalesce()
-        things = size.indices()[0]
-        total = sums.gram.new_zeros(len(sums.gram)).index_add_(0, things, size.values())  # [Q] S
-        grams = size.t().to_sparse_csr() @ (total[:, None] * sums.gram.flatten(1))
-        return grams.view(-1, self.size, self.size) + self._penalty()[:, None, None] * self._eye()
 
     def _design(self, weights: Tensor) -> Tensor:
         """[Q, K + N] weights over key-terms' features and arms' residuals, from those over arms [Q, N]."""
@@ -210,9 +208,8 @@ class HiddenOnTerms(Representation):
         places = torch.stack((edges.owner, edges.target))
         return torch.sparse_coo_tensor(places, edges.weight.double(), size, check_invariants=False)
 
-    def _spread(self, majorised: Tensor, inverse: Tensor | None = None) -> Tensor:
-        """[N, L, L] S_a, from C [K + N, L, L]."""
-        inverse = torch.linalg.inv(majorised) if inverse is None else inverse
+    def _spread(self, inverse: Tensor) -> Tensor:
+        """[N, L, L] S_a, from C^-1 [K + N, L, L]."""
         terms = self.catalogue.num_terms
         edges = self.catalogue.terms_of(self.catalogue.all_arms)
         own = edges.weight.to(inverse).square()[:, None, None] * inverse[edges.target]
@@ -250,6 +247,29 @@ class HiddenOnTerms(Representation):
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
         self._renew()
+
+
+class _Design:
+    """Weights of all that was observed over the units, key-terms' features and arms' residuals.
+
+    Args:
+        weights: [Q, K + N] sparse.
+    """
+
+    def __init__(self, weights: Tensor) -> None:
+        thing, unit = weights.indices()
+        self.touched, unit = unit.unique(return_inverse=True)  # [n] units that have a weight
+        size = weights.values().abs()
+        total = size.new_zeros(len(weights)).index_add_(0, thing, size)  # [Q] S
+
+        def table(rows: Tensor, columns: Tensor, values: Tensor, *shape: int) -> Tensor:
+            places = torch.stack((rows, columns))
+            return torch.sparse_coo_tensor(places, values, shape, check_invariants=False).to_sparse_csr()
+
+        number = len(self.touched)
+        self.forth = table(thing, unit, weights.values(), len(weights), number)
+        self.back = table(unit, thing, weights.values(), number, len(weights))
+        self.majorised = table(unit, thing, total[thing] * size, number, len(weights))  # `S |w|`
 
 
 def _conjugate_gradients(

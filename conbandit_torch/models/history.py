@@ -43,13 +43,24 @@ class History(nn.Module):
         self.register_buffer("second", ids.clone())
         self.register_buffer("values", like.new_empty(0))
 
+    @staticmethod
+    def code(about: About) -> int:
+        """What `kinds` calls it; an error where no log can keep it."""
+        kinds = {type(side) for side in about.sides()}
+        if not kinds <= {Arms, Terms}:
+            raise ValueError(
+                f"a log for refits keeps what was said of arms and key-terms, not of {type(about).__name__}: "
+                "leave refits out, or ask about key-terms"
+            )
+        return (kinds == {Terms}) + 2 * (len(about.sides()) == 2)
+
     def append(self, users: Tensor, about: About, values: Tensor) -> None:
         """Add entries [n]."""
-        sides = about.sides()
+        code, sides = self.code(about), about.sides()
         first, second = sides[0].of, sides[-1].of
         if len(sides) == 1:
             second = torch.full_like(first, -1)
-        kinds = torch.full_like(first, _code(about), dtype=torch.uint8)
+        kinds = torch.full_like(first, code, dtype=torch.uint8)
         stop = self.length + len(users)
         for name, new in zip(_COLUMNS, (users, kinds, first, second, values), strict=True):
             buffer = self.get_buffer(name)
@@ -93,11 +104,6 @@ class History(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-def _code(about: About) -> int:
-    """What `History.kinds` calls it."""
-    return (type(about.sides()[0]) is Terms) + 2 * (len(about.sides()) == 2)
-
-
 @dataclass(frozen=True)
 class Observations:
     """Observations of one kind out of the log, for a representation that is fitted to them.
@@ -116,6 +122,11 @@ class Observations:
     values: Tensor
     theta: Callable[[Tensor], Tensor]
     rewards: bool
+
+    @property
+    def kind(self) -> int:
+        """From 0 to 7: a number for what they are, the same in all processes."""
+        return 4 * (not self.rewards) + History.code(self.about)
 
 
 @dataclass(frozen=True)

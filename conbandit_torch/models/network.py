@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import torch
@@ -18,6 +19,7 @@ from conbandit_torch.models.representation import Representation
 
 TINY = 1e-6  # an output that is smaller for all arms says nothing, and counts as 0
 OFTEN_AT_FIRST = RefitSchedule(every=20, growth=0.1)
+_GENERATOR = threading.Lock()  # layers draw from the one that all threads share
 
 
 class Network(Representation):
@@ -31,6 +33,8 @@ class Network(Representation):
     regressions are rebuilt on the new phi. Between refits phi stays as it is.
     Mini-batches are drawn from counter-based random numbers, and Adam is new at every refit, so that
     `state_dict` is the whole policy. The network is in evaluation mode all the time: nothing in it is random.
+    Processes over which users are split draw the same mini-batches of everybody's log, and sum the gradients
+    of their own parts of them: the training is that of one process, but for rounding.
     Symbols: m outputs of the network; D features x, unless `keep_features` is False.
     Differs: Riquelme et al. have one theta per action and a Bayesian regression, here one per user and any
     linear policy; they do not show x itself to the model.
@@ -163,28 +167,26 @@ class Network(Representation):
     def _train(self, refit: Refit) -> None:
         """Steps of Adam on mini-batches of the log."""
         heads = [_Heads(seen) for seen in refit.observations]
+        starts, total = self._places(heads)
         assert self.network is not None  # `build` has made one, for the type checker
         weights = [p for p in self.network.parameters() if p.requires_grad]
-        sizes = [len(seen.users) for seen in refit.observations]
-        total = sum(sizes)
+        thetas = [own.theta for own in heads]
         optimiser = torch.optim.AdamW(
             [
                 {"params": weights, "weight_decay": self.weight_decay},
-                {"params": [own.theta for own in heads], "weight_decay": 0.0},
+                {"params": thetas, "weight_decay": 0.0},
             ],
             lr=self.learning_rate,
         )
         losses = []
-        device = self.scale.device
-        numbers = torch.arange(self.steps, device=device)
+        numbers = torch.arange(self.steps, device=self.scale.device)
         drawn = self._batches.integers(numbers, int(self.trainings), self.batch, max(total, 1))  # [steps, b]
         for batch in drawn:
-            optimiser.zero_grad()
+            for one in (*weights, *thetas):
+                one.grad = torch.zeros_like(one)  # Adam moves on what has no part in a mini-batch too
             loss = self.scale.new_zeros(())
-            first = 0
-            for own, size in zip(heads, sizes, strict=True):
-                rows = batch[(batch >= first) & (batch < first + size)] - first
-                first += size
+            for own, first in zip(heads, starts, strict=True):
+                rows = own.order[batch[(batch >= first) & (batch < first + len(own.order))] - first]
                 if len(rows):
                     about, theta = own.seen.about.take(rows), own.theta[own.position[rows]]
                     mean = refit.link.means(about, _Live(self), self.catalogue, theta)
@@ -192,13 +194,27 @@ class Network(Representation):
             if loss.requires_grad:
                 loss.backward()
             for weight in weights if self.processes.size > 1 else ():
-                own_part = torch.zeros_like(weight) if weight.grad is None else weight.grad
-                weight.grad = self.processes.sum(own_part) / self.processes.size
+                assert weight.grad is not None  # set above, for the type checker
+                weight.grad = self.processes.sum(weight.grad)
             optimiser.step()
             losses.append(loss.detach())
         tenth = max(1, self.steps // 10)
-        every = torch.stack(losses)
+        every = self.processes.sum(torch.stack(losses))
         self._losses = torch.stack((every[:tenth].mean(), every[-tenth:].mean()))
+
+    def _places(self, heads: list[_Heads]) -> tuple[list[int], int]:
+        """Where each of the heads' runs begins in the log of all processes, and how long that log is.
+
+        It holds one kind after the other, and of a kind one user after the other: the same order, however
+        many processes there are, as the first users are those of the first process.
+        """
+        own = torch.zeros(1, 8, dtype=torch.int64, device=self.scale.device)
+        for one in heads:
+            own[0, one.seen.kind] = len(one.order)
+        (lengths,) = self.processes.gather(own)  # [processes, kinds]
+        ends = lengths.T.flatten().cumsum(0).view(8, -1)
+        ranks = (ends - lengths.T)[:, self.processes.rank].tolist()
+        return [ranks[one.seen.kind] for one in heads], int(ends[-1, -1])
 
     def _rescale(self) -> None:
         """Let all outputs have one mean square over all arms, or else a ridge means nothing."""
@@ -259,6 +275,7 @@ class _Heads:
 
     def __init__(self, seen: Observations) -> None:
         self.seen = seen
+        self.order = seen.users.argsort(stable=True)  # [E] one user's observations after the other's
         users, self.position = seen.users.unique(return_inverse=True)
         self.theta = seen.theta(users).detach().clone().requires_grad_()  # [n, dim]
 
@@ -266,7 +283,7 @@ class _Heads:
 def _redraw(network: nn.Module, stream: Stream) -> None:
     """Let every layer draw its weights anew, by its own rule, from random numbers of the stream."""
     seed = int(stream.integers(torch.zeros(1, dtype=torch.int64), 0, 1, 2**53))
-    with torch.random.fork_rng(devices=[]):  # torch's own generator is left as it was
+    with _GENERATOR, torch.random.fork_rng(devices=[]):  # torch's own generator is left as it was
         torch.manual_seed(seed)
         for layer in network.modules():
             reset = getattr(layer, "reset_parameters", None)

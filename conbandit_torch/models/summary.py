@@ -64,6 +64,7 @@ class Summary:
         (every,) = processes.gather(torch.cat([nothing, *(distinct for distinct, _ in own)]))
         every = every.unique()  # [Q] of all processes
         self._things = [torch.searchsorted(every, distinct)[group] for distinct, group in own]  # [E] each
+        self._users = [seen.users.unique(return_inverse=True) for seen in observations]
         self._observed: list[Tensor] = []  # [n, D] features of things of one kind, in the order of `every`
         parts: list[Edges] = []
         first = 0
@@ -87,8 +88,9 @@ class Summary:
         constant = like.new_zeros(2, dtype=torch.float64)
         observed = torch.cat(self._observed) if self._observed else like[:0]  # [Q, D]
         rows = rows_per_block(like.shape[1] + width * (width + 1))
-        for seen, things in zip(self._observations, self._things, strict=True):
-            users, position = seen.users.unique(return_inverse=True)
+        for seen, things, (users, position) in zip(
+            self._observations, self._things, self._users, strict=True
+        ):
             theta = seen.theta(users)  # [n, D + L]
             tastes, learned = theta.split((theta.shape[1] - width, width), dim=1)
             for start in range(0, len(position), rows):

@@ -36,7 +36,8 @@ REPORT = "report.md"
 AGGREGATE = "aggregate"  # earlier versions had the curves over seeds there
 PLOTS = "plots"
 TUNED = "tuned.yaml"
-_TOP = (EXPERIMENT, HOW, LOCK, SUMMARY, CURVES, WINDOWS, REPORT, AGGREGATE, PLOTS, TUNED)
+STUDY = "study.yaml"  # of a folder that people fill, not runs: see `live/folder.py`
+_TOP = (EXPERIMENT, HOW, LOCK, SUMMARY, CURVES, WINDOWS, REPORT, AGGREGATE, PLOTS, TUNED, STUDY)
 
 CONFIG = "config.yaml"
 METRICS = "metrics.csv"

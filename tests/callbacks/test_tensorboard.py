@@ -102,6 +102,36 @@ def test_tags_are_stable_and_grouped(results):
     assert re.search(r"class_path: conbandit_torch\.(\w+\.)*ConUCB$", text, re.MULTILINE)
 
 
+def test_learning_is_shown(tmp_path):
+    """Losses fall where they are followed, and what is unsure has a width."""
+    on_terms = {"class_path": "HiddenOnTerms", "init_args": {"size": 2, "refit_every": 4}}
+    network = {"class_path": "Network", "init_args": {"steps": 30, "outputs": 3, "refit_every": 4}}
+    clicks = {"class_path": "Logistic", "init_args": {"refit_every": 4}}
+    policies = {
+        "per arm": {"class_path": "HConUCB", "init_args": {"hidden_dim": 2, "refit_every": 4}},
+        "on key-terms": {"class_path": "HConUCB", "init_args": {"representation": on_terms}},
+        "network": {"class_path": "NeuralLinear", "init_args": {"representation": network}},
+        "clicks": {"class_path": "ConLogisticUCB", "init_args": {"link": clicks}},
+    }
+    config = write(tmp_path, GOOD | {"seeds": "0", "policies": policies})
+    assert main(["run", str(config), "--out", str(tmp_path / "out"), "--log_every", "4"]) == 0
+    shown = {
+        "per arm": {"width/hidden", "hidden/last_change", "hidden/refit_seconds"},
+        "on key-terms": {"width/hidden", "hidden/squared_error", "hidden/residual_length"},
+        "network": {"network/loss_before", "network/loss_after", "network/refit_seconds"},
+        "clicks": {"link/refit_loss", "link/refit_seconds", "link/share_at_bound", "width/term"},
+    }
+    for name, tags in shown.items():
+        events = EventAccumulator(str(tmp_path / "out" / name / "seed0")).Reload()
+        assert set(events.Tags()["scalars"]) >= tags | {"width/arm"}, name
+        last = {tag: events.Scalars(tag)[-1].value for tag in tags}
+        assert all(np.isfinite(list(last.values()))), name
+        if name == "network":
+            assert last["network/loss_after"] < last["network/loss_before"]
+        if "width/hidden" in tags:
+            assert last["width/hidden"] > 0
+
+
 def test_the_server_shows_bands_of_all_policies_in_one_chart(server):
     layout = server("plugin/custom_scalars/layout")
     charts = {chart["title"]: chart for category in layout["category"] for chart in category["chart"]}

@@ -26,6 +26,11 @@ from tests.helpers.hidden import hidden_world
 from tests.reference.logistic import mu
 
 
+@pytest.fixture(autouse=True)
+def to_the_last_digit(monkeypatch):
+    monkeypatch.setattr("conbandit_torch.models.hidden_terms.TOLERANCE", 1e-10)
+
+
 def on_terms(size=2, **changes):
     own = {"ridge": 0.6, "residual_ridge": 3.0, "alpha": 0.3, "refit_every": 4, "sweeps": 1, "steps": 500}
     return HiddenOnTerms(size, **(own | changes))

@@ -5,9 +5,10 @@ import copy
 import pytest
 import torch
 
-from conbandit_torch import Arms, Comparison, Terms
+from conbandit_torch import Arms, Comparison, HConUCB, Terms
+from conbandit_torch.core.questions import ShiftedTerms
 from conbandit_torch.models.history import History
-from tests.conftest import EXACT
+from tests.conftest import EXACT, small_world
 
 KINDS = {
     "Arms": lambda ids: Arms(ids),
@@ -96,3 +97,17 @@ def test_it_is_saved_cut_to_its_length_and_goes_on_after_loading():
         assert entries(target)["Arms"] == [*expected["Arms"], (1, (1,), 1.0), (2, (2,), 1.0)]
     for name, value in history.state_dict().items():
         torch.testing.assert_close(value, saved[name], **EXACT)
+
+
+def test_what_a_log_cannot_keep_is_refused_before_anything_is_learned():
+    """A vector near a key-term would be taken for an arm."""
+    world = small_world()
+    policy = HConUCB(world.catalogue, world.num_users, refit_every=4)
+    before = copy.deepcopy(policy.state_dict())
+    context = world.observe()
+    number, terms = len(context), torch.zeros(len(context), dtype=torch.int64)
+    near = ShiftedTerms(terms, torch.zeros(number, 6).double())
+    with pytest.raises(ValueError, match="keeps what was said of arms and key-terms, not of ShiftedTerms"):
+        policy.learn_answer(context, near, torch.zeros(number).double())
+    for name, value in policy.state_dict().items():
+        assert torch.equal(value, before[name]), name

@@ -60,7 +60,7 @@ def test_training_equals_the_reference(kind):
         log.append((0, user, "arm", shown, float(feedback.reward[row])))
     policy.update(context, arm, feedback.reward)
     assert int(seen.trainings) == 1
-    log.sort(key=lambda entry: entry[0])  # rewards first
+    log.sort(key=lambda entry: entry[:2])  # rewards first, and one user after the other
     levels = {0: 0, 1: policy.answer_level}
     thetas = {
         (group, user): before.thetas(torch.tensor([user]))[levels[group]][0]
@@ -126,6 +126,26 @@ def test_a_network_of_ones_own_is_trained_and_embeddings_can_be_left_out():
     play(policy, world, 2)
     assert policy.arm_model.dim == 4
     assert not torch.equal(own[0].weight, before)
+
+
+@pytest.mark.parametrize("dim", [256, 384])
+@pytest.mark.parametrize("kind", [LinUCB, NeuralLinear, ConNeuralLinear])
+def test_embeddings_are_features_like_any_other(kind, dim):
+    """Every user's theta equals that of plain least squares on what the model sees, at these sizes too."""
+    world = small_world(users=3, arms=40, dim=dim)
+    given = {} if kind is LinUCB else {"representation": Network(**FAST)}
+    policy = kind(world.catalogue, 3, **given)
+    log = [(played.arm_ids, played.outcome.feedback[0].reward) for played in play(policy, world, 9)]
+    phi = policy.representation.arms()
+    assert policy.arm_model.dim == phi.shape[1] == dim + (0 if kind is LinUCB else 3)
+    if kind is not ConNeuralLinear:
+        for user in range(3):
+            x = torch.stack([phi[arms[user]] for arms, _ in log])
+            rewards = torch.stack([reward[user] for _, reward in log])
+            gram = torch.eye(phi.shape[1]).double() + x.T @ x
+            expected = torch.linalg.solve(gram, x.T @ rewards)
+            torch.testing.assert_close(policy.coefficients()[user], expected, rtol=1e-7, atol=1e-9)
+    assert policy.scores(world.observe()).isfinite().all()
 
 
 def test_weights_come_from_the_seed_or_are_kept():

@@ -19,6 +19,8 @@ from conbandit_torch import (
     HiddenOnTerms,
     HVarRS,
     LinearSchedule,
+    Logistic,
+    Network,
     Recorded,
     RefitSchedule,
     Simulation,
@@ -124,7 +126,15 @@ def on_key_terms(catalogue, num_users):
     return ConUCB(catalogue, num_users, representation=hidden)
 
 
+def on_a_network(catalogue, num_users, **arguments):
+    """ConUCB on a network that is trained every four rounds."""
+    seen = Network(hidden=4, outputs=3, steps=5, batch=16, refit_every=4)
+    return ConUCB(catalogue, num_users, representation=seen, **arguments)
+
+
 POLICIES = {
+    "ConUCB on a network": (on_a_network, {}),
+    "ConUCB for clicks on a network": (on_a_network, {"link": Logistic(refit_every=5)}),
     "ConUCB on key-terms": (on_key_terms, {}),
     "ConUCB": (ConUCB, {}),
     "ConThompson": (ConThompson, {}),
