@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         PairSelection,
     )
     from conbandit_torch.conversation.regret_bound import regret_bound
+    from conbandit_torch.conversation.relative import HRelativeConUCB, RelativeConLogisticUCB
     from conbandit_torch.conversation.schedules import (
         LinearSchedule,
         LogSchedule,
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from conbandit_torch.core.rounds import Feedback, Outcome, Round
     from conbandit_torch.datasets.base import Prepared, Reader
     from conbandit_torch.datasets.events import LoggedEvents
+    from conbandit_torch.datasets.key_terms import Clusters, KeyTerms
     from conbandit_torch.datasets.prepare import prepare
     from conbandit_torch.datasets.readers.coat import Coat
     from conbandit_torch.datasets.readers.json_reviews import JsonReviews
@@ -166,6 +168,7 @@ __all__ = [
     "CLiSK",
     "Callback",
     "Catalogue",
+    "Clusters",
     "CoFineUCB",
     "Coat",
     "Comparison",
@@ -211,6 +214,7 @@ __all__ = [
     "HConLinUCB",
     "HConUCB",
     "HLinUCB",
+    "HRelativeConUCB",
     "HVarLCR",
     "HVarMRC",
     "HVarRS",
@@ -221,6 +225,7 @@ __all__ = [
     "JobsFailedError",
     "JsonReviews",
     "KeyTermMixin",
+    "KeyTerms",
     "Kuai",
     "LargestConfidenceReduction",
     "LastFM",
@@ -266,6 +271,7 @@ __all__ = [
     "Recorded",
     "Refit",
     "RefitSchedule",
+    "RelativeConLogisticUCB",
     "RelativeConUCB",
     "Replay",
     "ReplayEvents",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import os
 import pstats
 import sys
 import tempfile
@@ -38,6 +39,19 @@ def percentiles(seconds: list[float]) -> tuple[float, float]:
     """p50 and p99 in microseconds."""
     p50, p99 = np.percentile(seconds, (50, 99)) * 1e6
     return float(p50), float(p99)
+
+
+def disk(folder: Path, calls: int) -> list[float]:
+    """Seconds in which the disk takes six pages, as many as a commit of one decision writes."""
+    times = []
+    with (folder / "pages").open("wb", buffering=0) as file:
+        for _ in range(calls):
+            file.seek(0)
+            file.write(bytes(6 * 4096))
+            start = time.perf_counter()
+            os.fdatasync(file)
+            times.append(time.perf_counter() - start)
+    return times
 
 
 def bare(policy: Bandit, users: int, pools: np.ndarray) -> list[float]:
@@ -121,6 +135,10 @@ def measure(catalogue: Catalogue, users: int, calls: int, folder: Path) -> list[
                 p50, p99 = percentiles(bare(recommender.policy, users, pools))
             if where == "memory":
                 lines.append(f"| {users:,} | bare policy call | | {p50:,.0f} | {p99:,.0f} | 1 | 1 | |")
+            else:
+                sync50, sync99 = percentiles(disk(folder, min(calls, 500)))
+                figures = f"{sync50:,.0f} | {sync99:,.0f} | {sync50 / p50:.1f} | {sync99 / p99:.1f}"
+                lines.append(f"| {users:,} | the disk alone (fdatasync) | | {figures} | |")
             live(recommend, min(calls, 200), 1)
             for threads in (1, 50):
                 times, rate = live(recommend, calls, threads)

@@ -4,7 +4,8 @@
     python -m experiments.live_kills --kills 200 --store postgres --out DIR
 
 Every trial forks a process that serves people from four threads, notes every call that has returned, and is
-killed with SIGKILL after a random time. A second process opens the store again, and checks that
+killed with SIGKILL a random time after its first note; in one trial of ten, a random time after its start,
+which may be while it opens the store. A second process opens the store again, and checks that
 
 - every event whose call had returned is there, with its value;
 - the state that it opens with, from the last snapshot and the events since, equals bit for bit the one that
@@ -33,6 +34,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import psycopg  # noqa: F401 - imported before forking, as the others: a child must not spend its time on it
+import safetensors.torch  # noqa: F401
+import sqlalchemy.dialects.postgresql
+import sqlalchemy.dialects.sqlite  # noqa: F401
 import torch
 from torch import Tensor
 
@@ -157,9 +162,21 @@ def forked(run: Callable[[], int | None]) -> int:
     return child
 
 
-def trial(make: Callable[[], Bandit], place: Place, patience: float) -> int:
-    """Serve, kill, check; gives 0, or what is wrong."""
+def trial(make: Callable[[], Bandit], place: Place, patience: float, serving: bool) -> int:
+    """Serve, kill, check; gives 0, or what is wrong.
+
+    Args:
+        make: makes the policy.
+        place: of the store and the notes.
+        patience: seconds until the kill.
+        serving: whether they begin with the first call that returns.
+    """
+    noted, deadline = len(place.noted()), time.monotonic() + 60
     child = forked(lambda: serve(make(), place))
+    while serving and len(place.noted()) == noted:
+        if time.monotonic() > deadline:
+            sys.exit("the serving process serves nobody")
+        time.sleep(0.005)
     time.sleep(patience)
     os.kill(child, signal.SIGKILL)
     if wait(child) != -signal.SIGKILL:
@@ -188,7 +205,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--fresh", type=int, default=20, help="trials until a new store is begun")
-    parser.add_argument("--longest", type=float, default=2.5, help="seconds until the kill, at most")
+    parser.add_argument("--longest", type=float, default=1.0, help="seconds until the kill, at most")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -201,7 +218,8 @@ def main() -> int:
             series = f"{name}{number // (options.fresh * len(makes))}"
             place = Place(store_of(series), series.lower(), Path(folder) / f"{series}.notes")
             noted = len(place.noted())
-            wrong[name, trial(makes[name], place, draw.uniform(0.05, options.longest))] += 1
+            patience = draw.uniform(0, options.longest)
+            wrong[name, trial(makes[name], place, patience, serving=number % 20 >= len(makes))] += 1
             kills[name] += 1
             calls[name] += len(place.noted()) - noted
     lines = ["| policy | kills | acknowledged calls | missing | state differs |", "|---|--:|--:|--:|--:|"]

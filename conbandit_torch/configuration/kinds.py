@@ -22,6 +22,7 @@ from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.core.names import public
 from conbandit_torch.core.parts import node_of, path_of
 from conbandit_torch.datasets.base import Reader
+from conbandit_torch.datasets.key_terms import KeyTerms
 from conbandit_torch.environments.answers import AnswerModel
 from conbandit_torch.environments.base import Environment
 from conbandit_torch.environments.delays import Delay
@@ -43,6 +44,7 @@ KINDS: Mapping[str, tuple[type, str]] = {
     "environments": (Environment, "environment: ..."),
     "answers": (AnswerModel, "answers: ..., of an environment"),
     "readers": (Reader, "data: ..., of an environment of real data"),
+    "key terms": (KeyTerms, "key_terms: ..., of an environment of real data"),
     "delays": (Delay, "delay: ..., of an environment"),
     "drifts": (Drift, "drift: ..., of an environment"),
     "callbacks": (Callback, "callbacks: {NAME: ...}"),

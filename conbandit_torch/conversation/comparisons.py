@@ -35,7 +35,8 @@ class ComparisonMixin(KeyTermMixin):
         "both"         (x~_w, 1) and (x~_l, 0)
         "difference"   (x~_w - x~_l, 1)
     and of an answer that names neither (0.5) likewise (x~_f, 0.5); (x~_f, 0.5) and (x~_s, 0.5);
-    (x~_f - x~_s, 0).
+    (x~_f - x~_s, 0). Where a link is not linear, the difference z = x~_w - x~_l is learned with the chance
+    `mu(z^T theta~)` that w wins (ConDuel, KDD 2024); of an answer that names neither it is 0.5.
     Symbols: none.
     Differs: see `RelativeConUCB`. What is learned of neutral answers follows ArcUCB for "difference"; for the
     others it is our reading.
@@ -93,7 +94,8 @@ class ComparisonMixin(KeyTermMixin):
         winner, loser = torch.where(turned, second, first), torch.where(turned, first, second)
         won = torch.where(value == 0.5, value, 1.0)  # [Q] 0.5: neither
         if self.learn_as == "difference":
-            return [(Comparison(Terms(winner), Terms(loser)), 2 * won - 1)]
+            target = 2 * won - 1 if self.link.is_linear else won
+            return [(Comparison(Terms(winner), Terms(loser)), target)]
         both: list[tuple[About, Tensor]] = [(Terms(winner), won), (Terms(loser), 1 - won)]
         return both if self.learn_as == "both" else both[:1]
 

@@ -36,6 +36,7 @@ _NAMES_OF = {
     "conbandit_torch.conversation.concofineucb": ("ConCoFineUCB",),
     "conbandit_torch.conversation.clime": ("CLiME", "EigenvalueTest", "WeakestDirection"),
     "conbandit_torch.conversation.clisk": ("CLiSK", "PerturbedTerm"),
+    "conbandit_torch.conversation.relative": ("HRelativeConUCB", "RelativeConLogisticUCB"),
     "conbandit_torch.conversation.worth": ("WorthAsking",),
     "conbandit_torch.conversation.conlinucb": (
         "ConLinUCB",
@@ -119,6 +120,7 @@ _NAMES_OF = {
         "Reader",
     ),
     "conbandit_torch.datasets.events": ("LoggedEvents",),
+    "conbandit_torch.datasets.key_terms": ("Clusters", "KeyTerms"),
     "conbandit_torch.datasets.prepare": ("prepare",),
     "conbandit_torch.datasets.readers.coat": ("Coat",),
     "conbandit_torch.datasets.readers.json_reviews": ("JsonReviews",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from conbandit_torch.core.catalogue import Catalogue
 from conbandit_torch.datasets.events import LoggedEvents
@@ -75,11 +77,13 @@ class Reader(ABC):
         path: where the files are; not part of what is read.
         positive_from: feedback of at least this value is 1, other feedback 0.
         has_negatives: whether feedback below `positive_from` occurs; if not, unseen items stand in for it.
+        needs_terms: whether items without key-terms are left out.
     """
 
     path: Path
     positive_from: float = 1.0
     has_negatives: bool = True
+    needs_terms: bool = True
 
     @abstractmethod
     def files(self) -> list[Path]:
@@ -88,6 +92,12 @@ class Reader(ABC):
     @abstractmethod
     def read(self) -> Dataset:
         """Everything, after the reader's thresholds."""
+
+    def keeping_all_items(self) -> Self:
+        """A reader of the same that keeps items without key-terms, for where key-terms are made."""
+        twin = copy(self)
+        twin.needs_terms = False
+        return twin
 
 
 @dataclass(frozen=True)

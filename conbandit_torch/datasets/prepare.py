@@ -16,6 +16,7 @@ from conbandit_torch.core.errors import DataError
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.datasets.base import Dataset, Interactions, Prepared, Reader
 from conbandit_torch.datasets.cache import cached
+from conbandit_torch.datasets.key_terms import KeyTerms
 from conbandit_torch.datasets.preferences import fit_preferences
 from conbandit_torch.datasets.reading.files import need_libraries
 
@@ -33,6 +34,7 @@ def prepare(
     ridge: float = 1.0,
     seed: int = 0,
     use_feedback_columns: bool = True,
+    key_terms: KeyTerms | None = None,
     cache: str | Path | None = None,
 ) -> Prepared:
     """Data to run on.
@@ -53,6 +55,8 @@ def prepare(
         seed: of the drawn negatives.
         use_feedback_columns: whether side features that sum up feedback, such as an item's mean rating, are
             used; where that feedback is to be predicted, they would give it away.
+        key_terms: how key-terms are made, such as `Clusters`, and items without any are kept; None: they are
+            the source's, and items without any are left out.
         cache: folder of kept results; None: `CONBANDIT_CACHE`, or else `~/.cache/conbandit_torch`.
     """
     if dim is not None and dim < 1:
@@ -65,7 +69,10 @@ def prepare(
         "seed": seed,
         "use_feedback_columns": use_feedback_columns,
     }
-    return cached(reader, parameters, cache, lambda: _prepare(reader, **parameters))
+    if key_terms is None:
+        return cached(reader, parameters, cache, lambda: _prepare(reader, **parameters))
+    made, whole = {"key_terms": repr(key_terms)}, reader.keeping_all_items()
+    return cached(reader, parameters | made, cache, lambda: key_terms.made(_prepare(whole, **parameters)))
 
 
 def _prepare(

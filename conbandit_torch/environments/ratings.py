@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.datasets.key_terms import KeyTerms
 from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.delays import Delay
 from conbandit_torch.environments.drawn import Drawn
@@ -27,6 +28,8 @@ class Ratings(Drawn):
         users: so many, those with the most feedback; None: all.
         dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit; not used with prepared data.
+        key_terms: how key-terms are made, such as `Clusters(200)`, for sources with few tags or none; None:
+            they are the source's, and items without any are left out.
         pool: candidates per user and round, drawn without replacement.
         noise: standard deviation of the rewards' and answers' noise.
         feedback: "linear", "binary" (Eq. 5) or "logistic".
@@ -50,6 +53,7 @@ class Ratings(Drawn):
         users: int | None = None,
         dim: int | None = 50,
         ridge: float = 1.0,
+        key_terms: KeyTerms | None = None,
         pool: int = 50,
         noise: float = 0.1,
         feedback: FeedbackKind = "linear",
@@ -65,7 +69,7 @@ class Ratings(Drawn):
         data_seed: int = 0,
         seed: int = 0,
     ) -> None:
-        prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed)
+        prepared = as_prepared(data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, key_terms=key_terms)
         known = len(prepared.theta)
         if users is not None and not 1 <= users <= known:
             raise ValueError(f"users must be from 1 to the {known} users of the data, got {users}")
@@ -98,12 +102,14 @@ def as_prepared(
     cache: str | Path | None,
     seed: int,
     use_feedback_columns: bool = True,
+    key_terms: KeyTerms | None = None,
 ) -> Prepared:
     """Prepared data, from a reader's if need be."""
     if isinstance(data, Prepared):
-        return data
+        return data if key_terms is None else key_terms.made(data)
     from conbandit_torch.datasets.prepare import prepare  # only readers need it
 
+    made = {} if key_terms is None else {"key_terms": key_terms}
     return prepare(
-        data, dim=dim, ridge=ridge, seed=seed, use_feedback_columns=use_feedback_columns, cache=cache
+        data, dim=dim, ridge=ridge, seed=seed, use_feedback_columns=use_feedback_columns, cache=cache, **made
     )

@@ -12,7 +12,7 @@ from torch import Tensor
 from conbandit_torch.core.attributes import buffer, submodule
 from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, as_table, rows_per_block
 from conbandit_torch.core.catalogue import Catalogue, Edges
-from conbandit_torch.core.checks import expect_positions, expect_tensor
+from conbandit_torch.core.checks import expect_positions, expect_rows, expect_tensor
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Arms, Question, ShiftedTerms, Sides
@@ -37,6 +37,8 @@ class Simulated(Environment):
     Binary feedback (Eq. 5): 1 with probability `x^T theta` clipped to [0, 1], per arm; key-terms the
     mean of their arms' probabilities; one uniform draw per user and round for arms, one for key-terms.
     Logistic feedback: as binary, with the probability `mu(scale x^T theta)`, mu(z) = 1 / (1 + exp(-z)).
+    Comparisons: the thing whose answer is larger is named; with logistic feedback the first one is, with
+    probability `mu(scale z^T theta)`, z being the difference of both.
 
     How people make an answer of what they feel is a part, `answers`; by default it is as above.
 
@@ -179,13 +181,21 @@ class Simulated(Environment):
         sides = question.about.sides()
         if len(sides) == 2:
             noises = self.side_noise(asked.users, self.answered[asked.who])
-            first, second = (self._said(asked, *both) for both in zip(sides, noises, strict=True))
-            answer = compared(first, second)
+            if self.feedback == "logistic" and self.answers == ItemMean() and not asked.has_own_features:
+                answer = Answer(self._respond(self._chance(asked, question.about), noises[0]))
+            else:
+                first, second = (self._said(asked, *both) for both in zip(sides, noises, strict=True))
+                answer = compared(first, second)
         else:
             noise = self.arm_noise if isinstance(sides[0], Arms) else self.term_noise
             answer = self._said(asked, sides[0], noise(asked.users, self.clock(asked)))
         add_at(self.answered, asked.who, 1)
         return answer
+
+    def _chance(self, asked: Context, about: About) -> Tensor:
+        """[Q] the probability that the first of two things is named: mu of the difference (ConDuel)."""
+        difference = about.features(self._world)  # [Q, D]
+        return self._means((difference * self.theta_of(asked)).sum(1))
 
     def _said(self, asked: Context, side: Sides, noise: Tensor) -> Answer:
         """What the users say about one side of their questions."""
@@ -203,7 +213,7 @@ class Simulated(Environment):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
-        expect_positions(arm, len(context), context.arms.shape[1])
+        expect_rows("arm", arm, len(context))
         mean, regret = self._mean_and_regret(context, arm)
         reward = self._respond(mean, self.arm_noise(context.users, self.clock(context)))
         add_at(self.rounds, context.who, 1)
@@ -213,6 +223,7 @@ class Simulated(Environment):
         """[B] each: what rewards are drawn around, and what is lost against the best candidate (Eq. 1)."""
         own = type(self).arm_mean is not Simulated.arm_mean
         if own or self.feedback == "logistic":  # a world with means of its own
+            expect_positions(arm, *context.arms.shape)
             means = self.arm_mean(context)  # [B, A]
             mean = means.gather(1, arm[:, None]).squeeze(1)
             return mean, means.amax(1) - mean

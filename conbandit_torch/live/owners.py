@@ -133,9 +133,14 @@ class PostgresOwner(Owner):
     """
 
     def __init__(self, connection: Connection, tables: Tables, alone: bool) -> None:
+        from sqlalchemy import text
+
         self._connection, self._tables = connection, tables
         self.shared = not alone
         self._key = zlib.crc32(tables.name.encode()) - 2**31
+        # One process at a time makes the tables, which errors about owners look into.
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({self._key}, -1)"))
+        tables.create(connection)
         kind = "pg_try_advisory_lock" if alone else "pg_try_advisory_lock_shared"
         if not self._locked(f"SELECT {kind}({self._key}, 0)", self._holders):
             reason = (

@@ -16,14 +16,32 @@ from conbandit_torch.live.records import Event
 from conbandit_torch.live.tables import FORMAT, Tables, open_engine
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
     from torch import Tensor
 
 _AT_ONCE = 500  # ids in a query: databases limit them
+_ROWS = 20_000  # events that are read at once
 _PART = 2**24  # bytes of a snapshot's part
 
 
 class StoreError(RuntimeError):
     """The database refused, or is gone; nothing of what was being written is acknowledged."""
+
+
+@contextmanager
+def opening(engine: Engine) -> Iterator[None]:
+    """Say which database cannot be opened, and why."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        engine.dispose()
+        place = engine.url.render_as_string(hide_password=True)
+        raise StoreError(f"{place} cannot be opened: {str(error.orig).partition(chr(10))[0]}") from error
+    except BaseException:
+        engine.dispose()
+        raise
 
 
 class Store:
@@ -43,22 +61,22 @@ class Store:
         self.in_memory = path is None and self._engine.dialect.name == "sqlite"
         self._busy = threading.RLock()  # around the connection
         self._queue = threading.Lock()  # around what waits to be written
-        self._turn = threading.Condition()  # around
-        self._committing = False  # whether somebody commits for those who wait
+        self._turn = threading.Condition()  # on which those wait for whom somebody commits
+        self._committing = False
         self._pending: list[Event] = []
         self._new_users: list[dict[str, Any]] = []
         self.appended = self._committed = 0  # events and people
         self._failed: BaseException | None = None
         self.tables = Tables(name)
-        self._connection = self._engine.connect()
-        try:
-            self.owner: Owner = owner_for(self._connection, self.tables, path, alone)
-            self.tables.create(self._connection)
-            self.owner.register()
-        except BaseException:
-            self._connection.close()
-            self._engine.dispose()
-            raise
+        with opening(self._engine):
+            self._connection = self._engine.connect()
+            try:
+                self.owner: Owner = owner_for(self._connection, self.tables, path, alone)
+                self.tables.create(self._connection)
+                self.owner.register()
+            except BaseException:
+                self._connection.close()
+                raise
 
     @property
     def failed(self) -> bool:
@@ -190,13 +208,19 @@ class Store:
             after: id of an event.
             users: numbers of people; None: everybody.
         """
-        size = len(Event._fields)
-        rows: Iterator[tuple[Event, Event | None]] = (
-            (Event(*row[:size]), None if row[size] is None else Event(*row[size:]))
-            for row in self._read(self.tables.select_with_origins(after, users))
-        )
-        for _, batch in groupby(rows, key=lambda pair: pair[0].batch):
-            yield list(batch)
+        size, limit = len(Event._fields), _ROWS
+        while True:
+            rows = self._read(self.tables.select_with_origins(after, users).limit(limit))
+            pairs = [(Event(*row[:size]), None if row[size] is None else Event(*row[size:])) for row in rows]
+            found = [list(batch) for _, batch in groupby(pairs, key=lambda pair: pair[0].batch)]
+            if len(rows) < limit:
+                yield from found
+                return
+            if len(found) == 1:
+                limit *= 2  # until the whole batch fits
+                continue
+            yield from found[:-1]  # the last may be cut
+            after = found[-2][-1][0].id
 
     def origins(self, ids: Sequence[int]) -> tuple[dict[int, Event], set[int]]:
         """The questions or decisions of these ids, and those that have their answer or reward already."""

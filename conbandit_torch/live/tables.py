@@ -35,7 +35,11 @@ def open_engine(where: str | Path | None) -> tuple[Engine, Path | None]:
     if kind not in ("sqlite", "postgresql"):
         raise ConfigError(f"store must be in SQLite or PostgreSQL, got {url.render_as_string()}")
     if kind == "postgresql":
-        return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool), None
+        try:
+            return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool), None
+        except ModuleNotFoundError as error:
+            hint = "pip install 'conbandit-torch[postgres]'"
+            raise ConfigError(f"a store in PostgreSQL needs {error.name}: {hint}") from None
     engine = sqlalchemy.create_engine(
         url, poolclass=sqlalchemy.StaticPool, connect_args={"check_same_thread": False, "timeout": 30}
     )

@@ -16,7 +16,11 @@ from conbandit_torch import (
     AskAgainConLinUCB,
     AskAgainConUCB,
     BarycentricSpanner,
+    BestTwoTerms,
+    CLiME,
+    CLiSK,
     CoFineUCB,
+    Comparison,
     ConCoFineUCB,
     ConLinUCB,
     ConLinUCBBS,
@@ -36,6 +40,7 @@ from conbandit_torch import (
     HConLinUCB,
     HConUCB,
     HLinUCB,
+    HRelativeConUCB,
     HVarLCR,
     HVarMRC,
     HVarRS,
@@ -48,6 +53,7 @@ from conbandit_torch import (
     MaxConfidenceRadius,
     NoConversation,
     Random,
+    RelativeConUCB,
     RestartingLinUCB,
     Synthetic,
     UpperConfidenceTerm,
@@ -64,13 +70,20 @@ from tests.conftest import GOLDEN
 
 FILE = GOLDEN / "decisions.npz"
 ROUNDS, USERS = 200, 7
-KEY_TERM, ARM = 0, 1
+KEY_TERM, ARM, PAIR = 0, 1, 2
 
 
 def asked_in(played):
-    """Every question of a round: users asked [Q], KEY_TERM or ARM, catalogue ids asked about [Q]."""
+    """Every question of a round: users asked [Q], KEY_TERM, ARM or PAIR, catalogue ids asked about [Q].
+
+    Of a pair, the first id times 100, and the second.
+    """
     context = played.context
     for question, _ in played.dialogue:
+        if isinstance(question.about, Comparison):
+            first, second = question.about.ids().T
+            yield context.take(question.rows).users, PAIR, 100 * first + second
+            continue
         kind = ARM if isinstance(question.about, Arms) else KEY_TERM
         yield context.take(question.rows).users, kind, question.about.of
 
@@ -258,7 +271,7 @@ def _concofine_cases():
     yield _case("replayed to everyone", replayed_to_everyone, ConCoFineUCB, **LOG)
 
 
-def _aging_cases():
+def _later_cases():
     for policy in (DiscountedLinUCB, WindowedLinUCB):
         yield _case("synthetic", synthetic, policy)
         yield _case("replayed", replayed, policy)
@@ -266,13 +279,20 @@ def _aging_cases():
         ages = {"gamma": 0.97} if policy.__name__.startswith("Discounted") else {"window": 20}
         yield _case("changing", changing, policy, **LINEAR, **ages)
         yield _case("hidden", hidden, policy, **UNCERTAIN)
+    for policy in (RelativeConUCB, HRelativeConUCB):
+        yield _case("synthetic", synthetic, policy, **LOG)
+        yield _case("hidden", hidden, policy, **LINEAR, pairs=BestTwoTerms(), learn_as="both")
+    for policy in (CLiSK, CLiME):
+        yield _case("synthetic", synthetic, policy)
+        yield _case("replayed", replayed, policy, alpha=0.3)
+    yield _case("hidden, refit", hidden, HRelativeConUCB, **LOG, **REFIT)
     for policy in (RestartingLinUCB, AskAgainConUCB, AskAgainConLinUCB):
         asks = {} if policy is RestartingLinUCB else LINEAR
         yield _case("changing", changing, policy, **asks, patience=20.0)
         yield _case("hidden", hidden, policy, **asks, patience=2.0, growth=1.5)
 
 
-CASES = dict([*_usual_cases(), *_unusual_cases(), *_aging_cases()])
+CASES = dict([*_usual_cases(), *_unusual_cases(), *_later_cases()])
 CONCOFINE_CASES = dict(_concofine_cases())
 
 

@@ -33,6 +33,6 @@ def test_every_policy_is_recorded():
     bandits = {name for name, kind in exported.items() if isinstance(kind, type) and issubclass(kind, Bandit)}
     to_build_on = {"Bandit", "LinearBandit"} | {name for name in bandits if name.endswith("Mixin")}
     # These have published decisions to repeat, or have changed since they were new, and are not recorded yet.
-    new = ("Logistic", "Neural", "Relative", "Graph")
+    new = ("Logistic", "Neural", "Graph")
     to_build_on |= {name for name in bandits if any(part in name for part in new)}
     assert {name.partition(",")[0] for name in CASES | CONCOFINE_CASES} == bandits - to_build_on

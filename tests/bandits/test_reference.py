@@ -53,6 +53,7 @@ from conbandit_torch import (
     OneLevelMixin,
     PerturbedTerm,
     Random,
+    RelativeConLogisticUCB,
     RelativeConUCB,
     RestartingLinUCB,
     RestartMixin,
@@ -169,14 +170,14 @@ def clicks(policy, reference, **arguments):
     return Reference(policy, "plain", lambda u, p, W: reference(6, **arguments), **arguments)
 
 
-def clicks_two_levels(policy, reference, **arguments):
+def clicks_two_levels(policy, reference, kind="terms", **arguments):
     arguments = {"mix": 0.7, "term_ridge": 0.6} | arguments
 
     def make(u, p, W):
         draws = {"draw": u.draw} if "scale" in arguments else {}
         return reference(u.X, W, **draws, **arguments)
 
-    return Reference(policy, "terms", make, **arguments)
+    return Reference(policy, kind, make, **arguments)
 
 
 def aging(policy, kind, **arguments):
@@ -246,6 +247,9 @@ POLICIES = {
     "LogisticUCB": clicks(LogisticUCB, logistic.LogisticUCB, ridge=0.5, alpha=0.4),
     "LogisticThompson": drawing(LogisticThompson, logistic.LogisticThompson, scale=0.4, ridge=0.5),
     "ConLogisticUCB": clicks_two_levels(ConLogisticUCB, logistic.ConLogisticUCB, alpha=0.3, term_alpha=0.2),
+    "RelativeConLogisticUCB": clicks_two_levels(
+        RelativeConLogisticUCB, logistic.RelativeConLogisticUCB, "pairs", alpha=0.3, term_alpha=0.2
+    ),
     "ConLogisticThompson": clicks_two_levels(
         ConLogisticThompson, logistic.ConLogisticThompson, scale=0.4, term_scale=0.9
     ),
@@ -275,7 +279,11 @@ SCHEDULES = {
     "linear": (LinearSchedule(2, every=4), lambda t: 2 * np.floor(t / 4)),
     "own": (Fractional(), lambda t: 0.4 * t),
 }
-ONE_SCHEDULE = {"ConLogisticUCB", "ConLogisticThompson"}  # their fits take the reference a while
+ONE_SCHEDULE = {
+    "ConLogisticUCB",
+    "ConLogisticThompson",
+    "RelativeConLogisticUCB",
+}  # their fits take the reference a while
 CASES = [
     (n, s)
     for n, r in POLICIES.items()

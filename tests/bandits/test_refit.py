@@ -30,7 +30,7 @@ def test_blocks_change_nothing_but_the_workspace(name, monkeypatch):
 
 
 @pytest.mark.parametrize("present", [None, 1, 3], ids=["everyone", "one a round", "some absent"])
-@pytest.mark.parametrize("name", ["HLinUCB", "HArmCon", "HConUCB", "HConLinUCB"])
+@pytest.mark.parametrize("name", ["HLinUCB", "HArmCon", "HConUCB", "HConLinUCB", "HRelativeConUCB"])
 def test_refit_equals_reference(name, present):
     compare_with_reference(name, present, 20 if present is None else 40, refit=(6, 2))
 

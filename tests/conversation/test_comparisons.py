@@ -10,19 +10,21 @@ from conbandit_torch import (
     BestTwoTerms,
     Comparison,
     ComparisonMixin,
-    ConversationMixin,
     HLinUCB,
+    HRelativeConUCB,
+    LogisticUCB,
+    LogSchedule,
+    NoConversation,
     OneLevelMixin,
+    Question,
+    RelativeConLogisticUCB,
     RelativeConUCB,
+    Synthetic,
     Terms,
     play_round,
 )
 from conbandit_torch.testing import check_policy
-from tests.conftest import small_world, weights
-
-
-class HRelative(ComparisonMixin, ConversationMixin, HLinUCB):
-    pass
+from tests.conftest import ALGEBRA, small_world, weights
 
 
 class OneLevelRelative(ComparisonMixin, OneLevelMixin, HLinUCB):
@@ -102,7 +104,62 @@ def test_answers_are_learned_as_said_and_neither_is_half(learn_as):
         torch.testing.assert_close(policy.term_model.moment[row], moment)
 
 
-@pytest.mark.parametrize("policy", [RelativeConUCB, HRelative, OneLevelRelative])
+class OneLevelClicks(ComparisonMixin, OneLevelMixin, LogisticUCB):
+    pass
+
+
+def test_a_comparison_of_clicks_is_a_click_on_the_difference_and_neither_is_a_half():
+    """The Newton step of the chance mu(z^T theta~) that the first is named; theta~ is 0 at first."""
+    world = small_world(users=3)
+    policy = RelativeConLogisticUCB(world.catalogue, 3, term_ridge=0.7)
+    first, second = torch.tensor([0, 1, 2]), torch.tensor([3, 4, 5])
+    about = Comparison(Terms(first), Terms(second))
+    policy.learn_answer(world.observe(), about, torch.tensor([1.0, 0.0, 0.5]).double())
+    z = policy.catalogue.terms()[first] - policy.catalogue.terms()[second]
+    for row, surprise in enumerate((0.5, -0.5, 0.0)):  # the answer less mu(0)
+        H = 0.7 * torch.eye(6).double() + 0.25 * torch.outer(z[row], z[row])
+        torch.testing.assert_close(policy.term_model.gram[row], H, **ALGEBRA)
+        torch.testing.assert_close(
+            policy.thetas(slice(0, 3))[1][row], torch.linalg.solve(H, surprise * z[row])
+        )
+
+
+def test_in_a_world_of_clicks_the_first_is_named_with_the_probability_of_the_difference():
+    """Of 4,000 users who are asked the same; slack of five standard errors."""
+    world = small_world(users=4000, feedback="logistic", scale=2.0)
+    world.theta.copy_(world.theta[:1].expand(4000, -1))
+    pair = Comparison(*(Terms(torch.full((4000,), k)) for k in (1, 8)))
+    said = world.answer(world.observe(), Question(slice(None), pair)).value
+    z = world.catalogue.terms()[1] - world.catalogue.terms()[8]
+    chance = float(torch.sigmoid(2 * z @ world.theta[0]))
+    assert set(said.unique().tolist()) == {0.0, 1.0} and 0.02 < abs(chance - 0.5) < 0.48
+    assert float(said.mean()) == pytest.approx(chance, abs=5 * (chance * (1 - chance) / 4000) ** 0.5)
+
+
+def test_where_sides_have_answers_of_their_own_two_equal_ones_name_neither():
+    world = small_world(users=50, feedback="binary")
+    pair = Comparison(*(Terms(torch.full((50,), k)) for k in (1, 8)))
+    assert 0.5 in world.answer(world.observe(), Question(slice(None), pair)).value
+
+
+def test_comparisons_guide_clicks():
+    """In a world of clicks, below the regret of the same policy that is never asked."""
+
+    def regret(schedule):
+        world = Synthetic(60, 300, 30, 8, pool=20, feedback="logistic", scale=2.0, seed=2)
+        policy = RelativeConLogisticUCB(world.catalogue, 60, schedule=schedule)
+        return sum(float(play_round(policy, world).outcome.regret.mean()) for _ in range(60))
+
+    assert regret(LogSchedule(5)) < 0.95 * regret(NoConversation())
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *(RelativeConUCB, HRelativeConUCB, RelativeConLogisticUCB),
+        *(OneLevelRelative, OneLevelClicks),
+    ],
+)
 def test_it_keeps_the_contract_on_any_base(policy):
     check_policy(policy)
 
@@ -117,8 +174,8 @@ def test_a_world_of_one_key_term_compares_it_with_itself():
 def test_what_makes_no_sense_is_refused(world):
     with pytest.raises(ValueError, match="learn_as must be one of winner, both, difference, got 'loser'"):
         RelativeConUCB(world.catalogue, world.num_users, learn_as="loser")
-    with pytest.raises(TypeError, match="HRelative has no argument 'select': a comparison is of two"):
-        HRelative(world.catalogue, world.num_users, select=None)
+    with pytest.raises(TypeError, match="HRelativeConUCB has no argument 'select'; a comparison is of two"):
+        HRelativeConUCB(world.catalogue, world.num_users, select=None)
     policy = RelativeConUCB(world.catalogue, world.num_users)
     with pytest.raises(ValueError, match="compares key-terms, got Terms"):
         policy.learn_answer(world.observe(), Terms(torch.zeros(7, dtype=torch.int64)), torch.ones(7))

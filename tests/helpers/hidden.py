@@ -5,10 +5,12 @@ import torch
 
 from conbandit_torch import (
     Arms,
+    Comparison,
     HArmCon,
     HConLinUCB,
     HConUCB,
     HLinUCB,
+    HRelativeConUCB,
     HVarLCR,
     HVarMRC,
     HVarRS,
@@ -45,6 +47,15 @@ class NumpyWorld:
         noise = self.environment.term_noise(torch.tensor([user]), torch.tensor([t]))
         return self.P[:, k] @ self.X @ self.theta[user] + float(noise)
 
+    def compare(self, user, question, pair):
+        """The winner and the loser of two key-terms."""
+        noises = self.environment.side_noise(torch.tensor([user]), torch.tensor([question]))
+        first, second = (
+            self.P[:, k] @ self.X @ self.theta[user] + float(noise)
+            for k, noise in zip(pair, noises, strict=True)
+        )
+        return pair if first > second else pair[::-1]
+
     def random_term(self, user, question):
         at = torch.tensor([user]), torch.tensor([question])
         return int(self.policy.stream("term").integers(*at, 1, self.P.shape[1]))
@@ -67,6 +78,7 @@ HIDDEN_POLICIES = {
     "HVarMRC": (HVarMRC, TWO_LEVEL, "terms", "max_related_confidence"),
     "HVarLCR": (HVarLCR, TWO_LEVEL, "terms", "largest_confidence_reduction"),
     "HConLinUCB": (HConLinUCB, ONE_LEVEL, "terms", "max_confidence_radius"),
+    "HRelativeConUCB": (HRelativeConUCB, TWO_LEVEL, "pairs", ""),
 }
 
 
@@ -84,6 +96,7 @@ def compare_with_reference(name, present, rounds, refit=None, clicks=False):
         (hidden.OneLevelClicks, hidden.Clicks) if clicks else (hidden.OneLevel, hidden.Hidden)
     )
     levels = one_level if policy_class is HConLinUCB else two_levels
+    levels = hidden.Compared if kind == "pairs" else levels
     reference = levels(
         environment.catalogue.arm_features.numpy(),
         weights(environment.catalogue),
@@ -101,8 +114,9 @@ def compare_with_reference(name, present, rounds, refit=None, clicks=False):
         asked = []
         for question, _ in played.dialogue:
             rows = torch.arange(len(users))[question.rows]
-            assert isinstance(question.about, Arms if kind == "arms" else Terms)
-            asked.append(sorted(zip(users[rows].tolist(), question.about.of.tolist(), strict=True)))
+            assert isinstance(question.about, {"arms": Arms, "pairs": Comparison}.get(kind, Terms))
+            things = map(tuple, question.about.ids().tolist())
+            asked.append(sorted(zip(users[rows].tolist(), things, strict=True)))
         log.append((sorted(zip(users.tolist(), played.arm_ids.tolist(), strict=True)), asked))
     more = (
         {}

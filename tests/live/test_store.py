@@ -8,7 +8,16 @@ import threading
 import pytest
 import torch
 
-from conbandit_torch import ConThompson, ConUCB, DataError, HConUCB, LinearSchedule, LinUCB, Recommender
+from conbandit_torch import (
+    ConfigError,
+    ConThompson,
+    ConUCB,
+    DataError,
+    HConUCB,
+    LinearSchedule,
+    LinUCB,
+    Recommender,
+)
 from conbandit_torch.live.owners import OwnedError
 from conbandit_torch.live.store import Store, StoreError
 from tests.conftest import small_world
@@ -95,6 +104,17 @@ def test_it_goes_on_after_opening_as_if_it_had_never_been_closed(make, tmp_path)
             found = state_of(part)
             assert [event.names for event in part.events()] == events[: sum(1 for _ in part.events())]
     expect_same(expected, found)
+
+
+def test_events_are_read_in_runs_that_cut_no_batch(make, tmp_path, monkeypatch):
+    with Recommender(make(), store=tmp_path / "a.db") as recommender:
+        talk(recommender)
+        before, events = state_of(recommender), list(recommender.events())
+        for rows in (1, 2, 5, 7):
+            monkeypatch.setattr("conbandit_torch.live.store._ROWS", rows)
+            recommender.rebuild()
+            expect_same(before, recommender.state())
+            assert list(recommender.events()) == events
 
 
 def test_a_store_without_a_snapshot_is_opened_from_its_events(make, tmp_path, monkeypatch):
@@ -285,3 +305,28 @@ def test_older_decisions_are_looked_up_in_the_store(tmp_path, monkeypatch):
             with pytest.raises(ValueError, match="has had its reward already"):
                 recommender.feedback(one, 0.0)
         assert int(recommender.policy.arm_model.count[0]) == 5
+
+
+@pytest.mark.parametrize(
+    ("store", "error", "message"),
+    [
+        ("no/folder/a.db", StoreError, "a.db cannot be opened: unable to open database file"),
+        ("text.db", StoreError, "text.db cannot be opened: file is not a database"),
+        (
+            "mysql://me:secret@host/people",
+            ConfigError,
+            r"SQLite or PostgreSQL, got mysql://me:\*\*\*@host/people",
+        ),
+        (
+            "postgresql://me:secret@127.0.0.1:1/people",
+            StoreError,
+            r"me:\*\*\*@127.0.0.1:1/people cannot be opened",
+        ),
+    ],
+)
+def test_a_store_that_cannot_be_opened_says_which_and_why(tmp_path, monkeypatch, store, error, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.db").write_text("these are no pages of a database" * 100)
+    with pytest.raises(error, match=message) as raised:
+        Recommender(LinUCB(small_world().catalogue, 1), store=store)
+    assert "secret" not in str(raised.value)

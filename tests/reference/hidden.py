@@ -102,11 +102,14 @@ class Hidden:
             x = self.phi_term(k)
             self.M_term[u] += np.outer(x, x)
             self.b_term[u] += answer * x
-            theta = self.theta_term(u)
-            rho, hidden = answer - x @ theta, theta[self.D :]
-            for a in np.flatnonzero(self.P[:, k]):
-                steps.append((a, hidden, self.P[a, k], rho + self.V[a] @ hidden))
+            steps += self.answer_steps(u, k, answer)
         self.step_hidden(steps)
+
+    def answer_steps(self, u, k, answer):
+        theta = self.theta_term(u)
+        rho, hidden = answer - self.phi_term(k) @ theta, theta[self.D :]
+        arms = np.flatnonzero(self.P[:, k])
+        return [(a, hidden, self.P[a, k], rho + self.V[a] @ hidden) for a in arms]
 
     def step_hidden(self, steps):
         for a, hidden, p, target in steps:
@@ -134,11 +137,8 @@ class Hidden:
             for u, a, reward in rewards:
                 theta = self.theta(u)
                 steps.append((a, theta[self.D :], 1.0, reward - self.X[a] @ theta[: self.D]))
-            for u, k, answer in answers:
-                theta = self.theta_term(u)
-                hidden, rho = theta[self.D :], answer - self.phi_term(k) @ theta
-                for a in np.flatnonzero(self.P[:, k]):
-                    steps.append((a, hidden, self.P[a, k], rho + self.V[a] @ hidden))
+            for seen in answers:
+                steps += self.answer_steps(*seen)
             for a in range(len(self.X)):
                 self.C[a], self.d[a] = hidden_ridge * np.eye(self.L), np.zeros(self.L)
             self.step_hidden(steps)
@@ -159,6 +159,35 @@ class OneLevel(Hidden):
     def max_confidence_radius(self, u, k, arms):
         x = self.phi_term(k)
         return np.sqrt(x @ np.linalg.inv(self.M[u]) @ x)
+
+
+class Compared(Hidden):
+    """hConUCB that compares two key-terms: an answer is of the difference, winner less loser, with target 1."""
+
+    def __init__(self, *arguments, **named):
+        X, W, V0, users, _, _ = arguments
+        super().__init__(X, W, V0, users, "terms", **named)
+        self.play_as = "pairs"
+
+    def phi_term(self, pair):
+        first, second = (Hidden.phi_term(self, k) for k in pair)
+        return first - second
+
+    def select(self, u, arms, draw):
+        related = [k for k in range(self.W.shape[1]) if self.W[arms, k].any()]
+        pairs = [(f, s) for f in related for s in related if f < s]
+        return max(pairs, key=lambda pair: self.optimal(u, pair, arms))
+
+    def answer_steps(self, u, pair, answer):
+        """Weights of both signs: C_a += S |w| t t^T, d_a += t (w rho + S |w| v^T t), S their sum."""
+        theta = self.theta_term(u)
+        rho, hidden = answer - self.phi_term(pair) @ theta, theta[self.D :]
+        weights = self.P[:, pair[0]] - self.P[:, pair[1]]
+        total = np.abs(weights).sum()
+        return [
+            (a, hidden, total * abs(weights[a]), np.sign(weights[a]) / total * rho + self.V[a] @ hidden)
+            for a in np.flatnonzero(weights)
+        ]
 
 
 class Clicks(Hidden):
@@ -246,6 +275,11 @@ def play(reference, world, visitors, b, refit_every=None, **refit):
                 heard = [(u, a, world.reward(u, rounds[u], a)) for u, a in chosen]
                 reference.learn_rewards(heard)
                 rewards += heard
+            elif reference.play_as == "pairs":
+                chosen = [(u, reference.select(u, pools[u], None)) for u in wave]
+                heard = [(u, world.compare(u, asked[u], pair), 1.0) for u, pair in chosen]
+                reference.learn_answers(heard)
+                answers += heard
             else:
                 chosen = [
                     (u, reference.select(u, pools[u], lambda u=u: world.random_term(u, asked[u])))
@@ -257,7 +291,7 @@ def play(reference, world, visitors, b, refit_every=None, **refit):
             for u in wave:
                 left[u] -= 1
                 asked[u] += 1
-            asked_now.append(sorted((int(u), int(x)) for u, x in chosen))
+            asked_now.append(sorted((int(u), tuple(np.atleast_1d(x).tolist())) for u, x in chosen))
         shown = [(u, reference.choose(u, pools[u])) for u in users]
         heard = [(u, a, world.reward(u, rounds[u], a)) for u, a in shown]
         reference.learn_rewards(heard)

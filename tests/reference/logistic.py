@@ -149,6 +149,19 @@ class ConLogisticUCB(linear.ConUCB):
         pass
 
 
+class RelativeConLogisticUCB(ConLogisticUCB):
+    """A comparison is a click on the difference: the winner less the loser, with target 1."""
+
+    select, _says = linear.RelativeConUCB.select, linear.RelativeConUCB._says
+
+    def compare(self, pair, first_wins):
+        winner, loser = (self.X_term[k] for k in (pair if first_wins else pair[::-1]))
+        seen = Arm(winner - loser, 1.0)
+        x, y = seen.row(self.theta_term)
+        self.M_term, self.b_term = self.M_term + np.outer(x, x), self.b_term + y * x
+        self.answers.append(seen)
+
+
 class ConLogisticThompson(ConLogisticUCB):
     def __init__(self, X_all, W, draw, scale, term_scale, **arguments):
         super().__init__(X_all, W, **arguments)

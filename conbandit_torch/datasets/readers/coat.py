@@ -89,7 +89,7 @@ class Coat(Reader):
             feedback_numbers={},
             feedback=events.feedback(),
             counts={"users": len(ratings), "coats": len(coats), "ratings": len(user)},
-        ).narrowed(self.min_user_feedback, self.min_item_feedback)
+        ).narrowed(self.min_user_feedback, self.min_item_feedback, needs_terms=self.needs_terms)
 
 
 def _lines(path: Path) -> list[str]:

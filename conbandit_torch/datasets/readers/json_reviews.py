@@ -112,7 +112,7 @@ class JsonReviews(Reader):
                 "reviews": len(feedback.users),
                 "reviews without stars (dropped)": without,
             },
-        ).narrowed(self.min_user_feedback, self.min_item_feedback)
+        ).narrowed(self.min_user_feedback, self.min_item_feedback, needs_terms=self.needs_terms)
 
 
 def _move(rows: list[tuple[int, int, float, int]], events: EventList) -> None:

@@ -84,7 +84,7 @@ class Kuai(Reader):
             feedback_numbers={},
             feedback=feedback,
             counts={"users": len(users), "videos": len(videos), "events": len(feedback.users)},
-        ).narrowed(self.min_user_feedback, self.min_item_feedback)
+        ).narrowed(self.min_user_feedback, self.min_item_feedback, needs_terms=self.needs_terms)
 
 
 def _first(path: Path, table: Any, names: tuple[str, ...]) -> str:

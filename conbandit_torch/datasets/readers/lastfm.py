@@ -105,4 +105,4 @@ class LastFM(Reader):
                 "tags": len(tags),
                 "tags given": given,
             },
-        ).narrowed(self.min_user_feedback, self.min_item_feedback)
+        ).narrowed(self.min_user_feedback, self.min_item_feedback, needs_terms=self.needs_terms)

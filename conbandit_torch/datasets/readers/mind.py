@@ -102,7 +102,7 @@ class MIND(Reader):
                 "news in impressions": len(feedback.users),
             },
             log=log,
-        ).narrowed(self.min_user_feedback, self.min_item_feedback)
+        ).narrowed(self.min_user_feedback, self.min_item_feedback, needs_terms=self.needs_terms)
 
     def _terms(self, path: Path, table: pd.DataFrame) -> list[Any]:
         """Categories, subcategories and frequent entities."""

@@ -117,7 +117,7 @@ class MovieLens(Reader):
             feedback_numbers={"mean rating": rating, "ratings": number},
             feedback=feedback,
             counts=counts,
-        ).narrowed(self.min_user_feedback, self.min_item_feedback)
+        ).narrowed(self.min_user_feedback, self.min_item_feedback, needs_terms=self.needs_terms)
 
     def _form(self) -> _Form:
         for form in (_DAT, _100K):

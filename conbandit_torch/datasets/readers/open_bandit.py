@@ -120,7 +120,7 @@ class OpenBandit(Reader):
                 context=context,
                 context_names=context_names,
             ),
-        ).narrowed(1, 0)
+        ).narrowed(1, 0, needs_terms=self.needs_terms)
 
 
 def _check(path: Path, piece: pd.DataFrame) -> None:

@@ -46,7 +46,8 @@ class Table(Reader):
         ann,b1,5,1700000000           b1,crime|classic,The Big Sleep,9.5,red
         bob,b2,2,1700000060           b2,science,Cosmos,,blue
 
-    Items without key-terms, and feedback on items that `items` does not have, are left out and counted.
+    Items without key-terms, and feedback on items that `items` does not have, are left out and counted. Where
+    an environment makes key-terms (`key_terms`), items without any are kept, and `terms` may be missing.
     Thresholds are counted once, on all feedback.
 
     Args:
@@ -155,7 +156,7 @@ class Table(Reader):
             feedback=feedback,
             counts={"users": len(users), "items": len(items), "events": len(feedback.users)},
             embedding=embedding,
-        ).narrowed(self.min_user_feedback, self.min_item_feedback)
+        ).narrowed(self.min_user_feedback, self.min_item_feedback, needs_terms=self.needs_terms)
 
     @property
     def _embedded_in_a_file(self) -> bool:
@@ -165,11 +166,13 @@ class Table(Reader):
         """The table of items, with all columns that were named."""
         import pandas as pd
 
-        columns = {"item": TEXT, "terms": TEXT}
+        columns = {"item": TEXT, "terms": TEXT} if self.needs_terms else {"item": TEXT}
         if path.suffix == ".parquet":
             table = pd.concat(list(read_parquet(path, columns)), ignore_index=True)
         else:
             table = read_whole(path, columns)
+        if "terms" not in table:
+            table["terms"] = ""
         named = {"ignore": self.ignore, "feedback_columns": self.feedback_columns}
         if self.embedding is not None and not self._embedded_in_a_file:
             named["embedding"] = [self.embedding]

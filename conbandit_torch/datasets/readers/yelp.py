@@ -105,7 +105,7 @@ class Yelp(Reader):
                 "users": len(users),
                 "reviews": len(feedback.users),
             },
-        ).narrowed(self.min_user_feedback, self.min_item_feedback)
+        ).narrowed(self.min_user_feedback, self.min_item_feedback, needs_terms=self.needs_terms)
 
 
 def _reviews(path: Path, items: Ids) -> tuple[Ids, Interactions]:

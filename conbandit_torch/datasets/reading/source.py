@@ -145,8 +145,16 @@ class Source:
     embedding: np.ndarray | None = None
     log: ReadLog | None = None
 
-    def narrowed(self, min_user_feedback: int, min_item_feedback: int) -> Dataset:
-        """The data of users and items with enough feedback, counted once, on all that was read."""
+    def narrowed(
+        self, min_user_feedback: int, min_item_feedback: int, *, needs_terms: bool = True
+    ) -> Dataset:
+        """The data of users and items with enough feedback, counted once, on all that was read.
+
+        Args:
+            min_user_feedback: events that a user must have.
+            min_item_feedback: events that an item must have.
+            needs_terms: whether items without key-terms are left out.
+        """
         from scipy.sparse import csr_matrix, hstack
 
         seen, counts = self.feedback, dict(self.counts)
@@ -160,11 +168,14 @@ class Source:
         counts["feedback on unknown items (dropped)"] = int((~known).sum())
         counts["users with too little feedback (dropped)"] = int((~user_kept).sum())
         counts["items with too little feedback (dropped)"] = int((~item_kept).sum())
-        counts["items without key-terms (dropped)"] = int((item_kept & ~named).sum())
-        item_kept &= named
+        nameless = int((item_kept & ~named).sum())
+        counts[f"items without key-terms ({'dropped' if needs_terms else 'kept'})"] = nameless
+        item_kept &= named | (not needs_terms)
         if not item_kept.any():
-            enough = counts["items without key-terms (dropped)"]
-            raise DataError(f"{self.path}: none of the {enough} items with enough feedback has key-terms")
+            raise DataError(
+                f"{self.path}: none of the {nameless} items with enough feedback has key-terms; an "
+                "environment's `key_terms` makes some, such as Clusters"
+            )
         kept = known & user_kept[seen.users] & item_kept[seen.items]
         here = np.bincount(seen.users[kept], minlength=len(self.users)) > 0
         counts["users left without feedback (dropped)"] = int((user_kept & ~here).sum())

@@ -15,6 +15,7 @@ from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Logged, Outcome, Weighted
 from conbandit_torch.datasets.base import Prepared, Reader
 from conbandit_torch.datasets.events import LoggedEvents
+from conbandit_torch.datasets.key_terms import KeyTerms
 from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.event_log import (
@@ -55,6 +56,8 @@ class ReplayEvents(PlayedLog):
         users: so many, those with the most events to replay; None: all.
         dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit.
+        key_terms: how key-terms are made, such as `Clusters(200)`, for sources with few tags or none; None:
+            they are the source's, and items without any are left out.
         position: play only what was served at this position of the page, from 0; None: at any.
         use_context: whether the events' context features are used.
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
@@ -95,6 +98,7 @@ class ReplayEvents(PlayedLog):
         users: int | None = None,
         dim: int | None = 50,
         ridge: float = 1.0,
+        key_terms: KeyTerms | None = None,
         position: int | None = None,
         use_context: bool = True,
         fit_share: float = 0.3,
@@ -110,7 +114,13 @@ class ReplayEvents(PlayedLog):
     ) -> None:
         check_fit(fit_share, ridge)
         prepared = as_prepared(
-            data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, use_feedback_columns=False
+            data,
+            dim=dim,
+            ridge=ridge,
+            cache=cache,
+            seed=data_seed,
+            use_feedback_columns=False,
+            key_terms=key_terms,
         )
         log = prepared.events
         if log is None:

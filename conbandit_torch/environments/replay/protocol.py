@@ -15,6 +15,7 @@ from conbandit_torch.core.digests import fingerprint
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.core.rounds import Feedback, Logged, Outcome
 from conbandit_torch.datasets.base import Prepared, Reader
+from conbandit_torch.datasets.key_terms import KeyTerms
 from conbandit_torch.environments.answers import AnswerModel, ItemMean
 from conbandit_torch.environments.ratings import as_prepared
 from conbandit_torch.environments.replay.log import check_fit, fit, past_and_rest, with_enough_items
@@ -64,6 +65,8 @@ class Replay(PlayedLog):
         users: so many, those with the most events to replay; None: all.
         dim: D, features to reduce the source's to; None: its own; not used with prepared data.
         ridge: weight of the penalty `|theta|^2` in the fit.
+        key_terms: how key-terms are made, such as `Clusters(200)`, for sources with few tags or none; None:
+            they are the source's, and items without any are left out.
         pool: candidates of an event, the served item among them.
         fit_share: share of every user's events, the first ones, that parameters are fitted on.
         feedback: of answers: "linear", or "binary" for answers of 0 and 1.
@@ -102,6 +105,7 @@ class Replay(PlayedLog):
         users: int | None = None,
         dim: int | None = 50,
         ridge: float = 1.0,
+        key_terms: KeyTerms | None = None,
         pool: int = 50,
         fit_share: float = 0.3,
         feedback: AnswerKind = "linear",
@@ -119,7 +123,13 @@ class Replay(PlayedLog):
             raise ValueError(f"pool must be at least 2, the served item and another, got {pool}")
         check_fit(fit_share, ridge)
         prepared = as_prepared(
-            data, dim=dim, ridge=ridge, cache=cache, seed=data_seed, use_feedback_columns=False
+            data,
+            dim=dim,
+            ridge=ridge,
+            cache=cache,
+            seed=data_seed,
+            use_feedback_columns=False,
+            key_terms=key_terms,
         )
         past, rest = past_and_rest(prepared, fit_share)
         rest, kept, self.left_out = with_enough_items(rest, pool, users, len(prepared.features))
