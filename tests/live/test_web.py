@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused_and_nothing_written(study, visit):
     for path, body, said in [
         ("/api/reactions", {"decision": item["decision"], "reward": 1}, "already"),
         ("/api/reactions", {"decision": foreign["decision"], "reward": 1}, "is not one of user"),
-        ("/api/reactions", {"decision": 2**62, "reward": 1}, "was never made"),
+        ("/api/reactions", {"decision": 2**52, "reward": 1}, "was never made"),
         ("/api/answers", {"question": item["decision"], "value": 1}, "was never asked"),
         ("/api/answers", {"question": 12345678, "value": None}, "was never asked"),
     ]:
