@@ -210,7 +210,7 @@ def compare(config: Path, out: Path, jobs: int, quick: bool) -> int:
     return code or conbandit(["report", str(out)]) or conbandit(["plot", str(out)])
 
 
-def size(out: Path, threads: int, quick: bool) -> int:
+def size(out: Path, threads: int, quick: bool, policies: list[str] | None = None) -> int:
     """Play the log of Toutiao's size with one world for all policies, and write `size.md`."""
     small = QUICK | {"hidden": 2}
     changes = [(f"environment.init_args.{key}", str(value)) for key, value in small.items()] if quick else []
@@ -222,7 +222,7 @@ def size(out: Path, threads: int, quick: bool) -> int:
     built, peak = time.perf_counter() - start, peak_memory()
     say(f"the world is built after {built:.1f} s, with a peak of {peak / 1e9:.2f} GB")
     rows = []
-    for name in experiment.policies:
+    for name in policies or experiment.policies:
         result = run_job(experiment, out, threads, (name, seed), ProgressLines(say, name), worlds=worlds)
         say(describe(result))
         if result.last is None or result.last.ctr is None or result.replayed is None:
@@ -262,10 +262,11 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--jobs", type=int, default=1, metavar="J")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of `size`")
+    parser.add_argument("--policies", nargs="+", metavar="NAME", help="of `size`; default all")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(words)
     if arguments.result == "size":
-        return size(arguments.out, arguments.threads, arguments.quick)
+        return size(arguments.out, arguments.threads, arguments.quick, arguments.policies)
     if arguments.result in COMPARED:
         return compare(CONFIGS / COMPARED[arguments.result], arguments.out, arguments.jobs, arguments.quick)
     small, few = (QUICK, 2) if arguments.quick else ({}, None)

@@ -62,6 +62,6 @@ class LinThompson(LinearBandit):
     def preference(self, context: Context) -> Tensor:
         """[B, D] theta', a function of seed, user and the user's round."""
         levels = self.levels()
-        kernels, at = kernels_for(self.arm_model.moment), (context.users, context.rounds)
-        normals = [kernels.normal(self.stream(level.name), *at, level.model.dim) for level in levels]
+        kernels, at, like = kernels_for(context.users), (context.users, context.rounds), self.arm_model.moment
+        normals = [kernels.normal(self.stream(level.name), *at, level.model.dim, like) for level in levels]
         return self.theta(context.who) + chain.deviation(levels, self.models_of(context.who), normals)

@@ -39,6 +39,7 @@ def rows_of(tensor: Tensor, rows: Index) -> Tensor:
 def add_at(state: Tensor, rows: Index, value: Tensor | int) -> None:
     """`state[rows] += value`; a slice is a view, which Python would copy onto itself once more."""
     if isinstance(rows, slice):
-        state[rows].add_(value)
+        everyone = rows.start == 0 and rows.stop == state.shape[0]
+        (state if everyone else state[rows]).add_(value)
     else:
         state[rows] += value

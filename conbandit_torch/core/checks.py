@@ -38,7 +38,7 @@ def expect_rows(name: str, tensor: Tensor, rows: int) -> None:
 def expect_positions(arm: Tensor, rows: int, pool: int) -> None:
     """Refuse arms that are not given by their position among the row's candidates, one per row."""
     expect_rows("arm", arm, rows)
-    if arm.device.type != "cpu" or not rows:  # on a GPU looking would wait for the device
+    if not arm.is_cpu or not rows:  # on a GPU looking would wait for the device
         return
     least, most = map(int, arm.aminmax())
     if least < 0 or most >= pool:

@@ -84,7 +84,8 @@ class Late(nn.Module):
         seed: seed of the delays.
     """
 
-    due: Tensor  # [P] the round in which each open decision's reward comes
+    ids: Tensor  # [P] of the open decisions, ascending
+    due: Tensor  # [P] the round in which each one's reward comes
     rewards: Tensor  # [P] what it is
     now: Tensor  # [] rounds so far
 
@@ -94,6 +95,7 @@ class Late(nn.Module):
         self.open = OpenDecisions(catalogue, pool)
         like = catalogue.arm_features
         self.register_buffer("due", torch.empty(0, dtype=torch.int64, device=like.device))
+        self.register_buffer("ids", torch.empty_like(self.due), persistent=False)
         self.register_buffer("rewards", like.new_empty(0))
         self.register_buffer("now", torch.zeros((), dtype=torch.int64, device=like.device))
 
@@ -105,22 +107,24 @@ class Late(nn.Module):
         """
         late = self.delay.rounds(context, self._stream)  # [B]
         comes = (late != NEVER).nonzero().squeeze(1)
-        self.open.open(context.take(comes), arm[comes])
+        if len(self.ids) != len(self.due):  # these were loaded
+            self.ids = self.open.numbers()
+        self.ids = torch.cat((self.ids, self.open.open(context.take(comes), arm[comes])))
         self.due = torch.cat((self.due, self.now + late[comes]))
         self.rewards = torch.cat((self.rewards, reward[comes]))
         here = self.due == self.now
-        ids, came = self.open.ids[here], self.rewards[here]
-        origins = processes.gather(self.open.origins[here])[0].unique().tolist()
-        self.due, self.rewards = self.due[~here], self.rewards[~here]
+        arrived = self.open.settle_by_origin(self.ids[here], self.rewards[here])
+        own = torch.tensor(list(arrived), dtype=torch.int64, device=here.device)
+        origins = processes.gather(own)[0].unique().tolist()
+        self.ids, self.due, self.rewards = self.ids[~here], self.due[~here], self.rewards[~here]
         self.now += 1
-        arrived = self.open.settle_by_origin(ids, came)
         nothing = Feedback(context.take(comes[:0]), arm[:0], reward[:0])
         return [arrived.get(origin, nothing) for origin in origins]
 
     def reset(self) -> None:
         """Lose everything that is under way."""
         self.open.reset()
-        self.due, self.rewards = self.due[:0], self.rewards[:0]
+        self.ids, self.due, self.rewards = self.ids[:0], self.due[:0], self.rewards[:0]
         self.now.zero_()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from typing_extensions import Self
@@ -81,8 +82,8 @@ class Drawn(Simulated):
             _check_drift(drift, self.num_users)
         self.drift = drift
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
-        # By purpose: everyone's rounds [U] from which on it was drawn, and the draws [rounds ahead, U, ...].
-        self._drawn_ahead: dict[str, tuple[Tensor, Tensor]] = {}
+        # By purpose: everyone's rounds [U] from which on it was drawn, and the draws [U, ...] of each round.
+        self._drawn_ahead: dict[str, tuple[np.ndarray, tuple[Tensor, ...]]] = {}
 
     def visitors(self) -> Tensor | None:
         """[B] a new draw of users every round; None: everyone."""
@@ -147,18 +148,18 @@ class Drawn(Simulated):
         A draw depends on its counters alone, so drawing ahead changes nothing but the time it takes. (On a
         GPU looking whether these rounds were drawn would wait for it, and drawing is cheap there.)
         """
-        stream = Stream(self.seed, purpose)
-        if users is not self._everyone or rounds.device.type != "cpu":
-            return draw(stream, users, rounds)
+        if users is not self._everyone or not rounds.is_cpu:
+            return draw(Stream(self.seed, purpose), users, rounds)
         if purpose in self._drawn_ahead:
             start, drawn = self._drawn_ahead[purpose]
-            ahead = rounds.numpy() - start.numpy()
+            ahead = rounds.numpy() - start
             if 0 <= ahead[0] < len(drawn) and (ahead == ahead[0]).all():
                 return drawn[int(ahead[0])]
         number = min(64, rows_per_block(row_size * len(users)))
         every = rounds + torch.arange(number)[:, None]  # [rounds ahead, U]
-        fresh: Tensor = draw(stream, users.repeat(number), every.flatten()).unflatten(0, every.shape)
-        self._drawn_ahead[purpose] = rounds.clone(), fresh
+        drawn_now = draw(Stream(self.seed, purpose), users.repeat(number), every.flatten())
+        fresh: tuple[Tensor, ...] = drawn_now.unflatten(0, every.shape).unbind()
+        self._drawn_ahead[purpose] = rounds.numpy().copy(), fresh
         return fresh[0]
 
     def _draw_pools(self, stream: Stream, users: Tensor, rounds: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from conbandit_torch.core.attributes import buffer, submodule
 from conbandit_torch.core.blocks import EVERY_ROW, Index, add_at, as_table, rows_per_block
 from conbandit_torch.core.catalogue import Catalogue, Edges
-from conbandit_torch.core.checks import expect_positions, expect_tensor
+from conbandit_torch.core.checks import expect_positions, expect_rows, expect_tensor
 from conbandit_torch.core.context import Context
 from conbandit_torch.core.processes import Processes
 from conbandit_torch.core.questions import About, Answer, Arms, Question, ShiftedTerms, Sides
@@ -213,7 +213,7 @@ class Simulated(Environment):
 
     def pull(self, context: Context, arm: Tensor) -> Outcome:
         """Rewards with this round's noise, regrets without; every user's round ends."""
-        expect_positions(arm, len(context), context.arms.shape[1])
+        expect_rows("arm", arm, len(context))
         mean, regret = self._mean_and_regret(context, arm)
         reward = self._respond(mean, self.arm_noise(context.users, self.clock(context)))
         add_at(self.rounds, context.who, 1)
@@ -223,6 +223,7 @@ class Simulated(Environment):
         """[B] each: what rewards are drawn around, and what is lost against the best candidate (Eq. 1)."""
         own = type(self).arm_mean is not Simulated.arm_mean
         if own or self.feedback == "logistic":  # a world with means of its own
+            expect_positions(arm, *context.arms.shape)
             means = self.arm_mean(context)  # [B, A]
             mean = means.gather(1, arm[:, None]).squeeze(1)
             return mean, means.amax(1) - mean

@@ -29,7 +29,7 @@ _problem = ""  # why there are no compiled kernels
 
 def kernels_for(tensor: Tensor) -> KernelModule:
     """The kernels for data like this: the module `reference`, or `compiled`."""
-    if tensor.device.type != "cpu" or _asked.get() == "torch":
+    if not tensor.is_cpu or _asked.get() == "torch":
         return reference
     return _compiled() or reference
 
@@ -104,8 +104,8 @@ def _without(problem: str) -> KernelModule | None:
 def _after_fork() -> None:
     """GNU's OpenMP does not survive a fork once its threads run: numba would end the process."""
     global _forked_too_late
-    from conbandit_torch.kernels import compiled
+    from conbandit_torch.kernels.calling import threads_run_in_openmp
 
-    if compiled.threads_run_in_openmp():
+    if threads_run_in_openmp():
         _forked_too_late = True
         _compiled.cache_clear()

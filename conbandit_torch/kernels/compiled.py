@@ -5,40 +5,30 @@ from __future__ import annotations
 import logging
 import math
 from contextlib import ExitStack
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
-from threading import RLock, local
-from time import perf_counter
-from typing import Any
-from weakref import ReferenceType, ref
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
 from conbandit_torch.core.blocks import Index
 from conbandit_torch.core.randomness import Stream
-from conbandit_torch.kernels import drawing_loops, hidden_loops, loops, reference
+from conbandit_torch.kernels import candidate_loops, drawing_loops, hidden_loops, loops, reference
+from conbandit_torch.kernels.calling import array, kept, models, nothing, run
 from conbandit_torch.kernels.kept import Kept
 from conbandit_torch.kernels.records import Chain, Regressions
-from conbandit_torch.kernels.threads import Pace, kernel_threads
 
 _log = logging.getLogger(__name__)
-_pace = Pace()
-_NO_IDS = np.zeros(0, dtype=np.int64)
-_MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-_known: dict[int, tuple[ReferenceType[Tensor], int, np.ndarray]] = {}  # by the tensor's id
-_here = local()  # how many threads numba has been told to use, which it remembers per thread
 KEPT = [
     Kept(Path(str(file.__file__)), kernel)
     for file, kernel in (
         (loops, loops.choose),
+        (candidate_loops, candidate_loops.dots),
         (drawing_loops, drawing_loops.subsets),
         (hidden_loops, hidden_loops.hidden_widths),
     )
 ]
-_ONE_AT_A_TIME = RLock()  # some of numba's pools of threads end the process if two threads enter them
 
 
 def rank_one(state: Regressions, who: Index, x: Tensor, y: Tensor, weight: float) -> Tensor | None:
@@ -46,23 +36,18 @@ def rank_one(state: Regressions, who: Index, x: Tensor, y: Tensor, weight: float
     if not x.numel():
         return reference.rank_one(state, who, x, y, weight)
     undone = np.zeros(x.shape[0], dtype=np.bool_)
-    number = _run(
+    number = run(
         loops.rank_one,
-        *map(_kept, state),
-        *_models(who),
-        _array(x),
-        _array(y),
+        *map(kept, state[:7]),
+        nothing(x.dtype)[2] if state.root is None else kept(state.root),
+        *models(who),
+        array(x),
+        array(y),
         float(weight),
         reference.doubtful_gain(x.dtype),
         undone,
     )
     return torch.from_numpy(undone.nonzero()[0]) if number else None
-
-
-def shrink_roots(root: Tensor, who: Index, x: Tensor, weight: float) -> None:
-    """Roots of M^-1 after an observation."""
-    if x.numel():
-        _run(loops.shrink_roots, _kept(root), *_models(who), _array(x), float(weight))
 
 
 def products(
@@ -71,36 +56,47 @@ def products(
     """[B, D] `plus + scale matrix vector` for every row."""
     if not vectors.numel():
         return reference.products(matrices, who, vectors, scale=scale, plus=plus)
-    added = _nothing(vectors.dtype)[1] if plus is None else _kept(plus)
-    arrays = _kept(matrices), *_models(who), _array(vectors)
+    added = nothing(vectors.dtype)[1] if plus is None else kept(plus)
+    arrays = kept(matrices), *models(who), array(vectors)
     out = np.empty_like(arrays[-1])
-    _run(loops.products, *arrays, float(scale), added, out)
+    run(loops.products, *arrays, float(scale), added, out)
     return torch.from_numpy(out)
 
 
-def prunes(pool: int) -> bool:
+def prunes(pool: int, levels: int) -> bool:
     """Whether `choose` is faster than all scores of so many candidates."""
-    return True
+    return levels <= 2 or reference.prunes(pool, levels)
 
 
-def choose(table: Tensor, arms: Tensor, theta: Tensor, extra: Tensor | None, chain: Chain) -> Tensor:
+def choose(
+    table: Tensor,
+    arms: Tensor,
+    theta: Tensor,
+    extra: Tensor | None,
+    chain: Chain,
+    lengths: Tensor | None = None,
+) -> Tensor:
     """[B] the first position of every row's highest score; -1 if it is not finite."""
     levels, number = len(chain.inverses), arms.shape[0]
     if not number or not table.shape[1] or levels > 2:
-        return reference.choose(table, arms, theta, extra, chain)
-    rows, nothing, position = _kept(table), _nothing(table.dtype), np.empty(number, np.int64)
-    inverses = [*map(_kept, chain.inverses), nothing[2], nothing[2]]
-    tops = [*map(_kept, chain.tops), nothing[0], nothing[0]]
-    _run(
+        return reference.choose(table, arms, theta, extra, chain, lengths)
+    none, flat, cube = nothing(table.dtype)
+    position = np.empty(number, np.int64)
+    basis = chain.bases[0] if levels == 2 and chain.bases else None
+    run(
         loops.choose,
-        rows,
-        _array(arms),
-        _array(theta),
-        nothing[1] if extra is None else _array(extra),
-        *_models(chain.who),
-        *inverses[:2],
-        *tops[:2],
-        _factors(chain, rows.dtype, table),
+        kept(table),
+        none if lengths is None else kept(lengths),
+        array(arms),
+        array(theta),
+        flat if extra is None else array(extra),
+        *models(chain.who),
+        kept(chain.inverses[0]) if levels > 0 else cube,
+        kept(chain.inverses[1]) if levels > 1 else cube,
+        flat if basis is None else array(basis),
+        kept(chain.tops[0]) if levels > 0 else none,
+        kept(chain.tops[1]) if levels > 1 else none,
+        _factors(chain.factors, table.dtype),
         levels,
         position,
     )
@@ -111,16 +107,16 @@ def dots(table: Tensor, arms: Tensor, vectors: Tensor, who: Index) -> Tensor:
     """[B, A] `x_a^T v` of candidates."""
     if not arms.numel() or not table.shape[1]:
         return reference.dots(table, arms, vectors, who)
-    rows, out = _kept(table), np.empty(arms.shape, _kept(table).dtype)
-    _run(loops.dots, rows, _array(arms), _kept(vectors), *_models(who), out)
+    rows, out = kept(table), np.empty(arms.shape, kept(table).dtype)
+    run(candidate_loops.dots, rows, array(arms), kept(vectors), *models(who), out)
     return torch.from_numpy(out)
 
 
 def picked(table: Tensor, arms: Tensor, positions: Tensor) -> Tensor:
     """[B, D] features of the candidates at the positions."""
-    rows = _kept(table)
+    rows = kept(table)
     out = np.empty((arms.shape[0], rows.shape[1]), rows.dtype)
-    if not loops.picked(rows, _array(arms), _array(positions), out):
+    if not candidate_loops.picked(rows, array(arms), array(positions), out):
         return reference.picked(table, arms, positions)  # an error that says what is wrong
     return torch.from_numpy(out)
 
@@ -129,18 +125,18 @@ def pulled(
     table: Tensor, arms: Tensor, theta: Tensor, who: Index, shown: Tensor, *, clip: bool
 ) -> tuple[Tensor, Tensor]:
     """[B] each: the true mean of the arm shown, and its regret."""
-    arrays = _kept(table), _array(arms), _kept(theta), *_models(who), _array(shown)
-    mean, regret = np.empty((2, arms.shape[0]), arrays[0].dtype)
-    if arms.shape[0] and _run(loops.pulled, *arrays, clip, mean, regret):
+    arrays = kept(table), array(arms), kept(theta), *models(who), array(shown)
+    mean, regret = np.empty(arms.shape[0], arrays[0].dtype), np.empty(arms.shape[0], arrays[0].dtype)
+    if arms.shape[0] and run(candidate_loops.pulled, *arrays, clip, mean, regret):
         return reference.pulled(table, arms, theta, who, shown, clip=clip)  # an error, likewise
     return torch.from_numpy(mean), torch.from_numpy(regret)
 
 
-def normal(stream: Stream, users: Tensor, rounds: Tensor, count: int) -> Tensor:
-    """[B, count] float64, standard normal; the last digits are not torch's."""
-    out = np.empty((users.shape[0], count))
-    _run(drawing_loops.normal, stream.key, _kept(users), _array(rounds), out)
-    return torch.from_numpy(out)
+def normal(stream: Stream, users: Tensor, rounds: Tensor, count: int, like: Tensor) -> Tensor:
+    """[B, count] standard normal numbers of the type of `like`; the last digits are not torch's."""
+    out = like.new_empty(users.shape[0], count)
+    run(drawing_loops.normal, stream.key, kept(users), array(rounds), out.numpy())
+    return out
 
 
 def draws_subsets(count: int, population: int) -> bool:
@@ -153,7 +149,7 @@ def subsets(stream: Stream, users: Tensor, rounds: Tensor, count: int, populatio
     if count < 1 or not draws_subsets(count, population):
         return reference.subsets(stream, users, rounds, count, population)
     out = np.empty((users.shape[0], count), np.int64)
-    _run(drawing_loops.subsets, stream.key, _kept(users), _array(rounds), population, out)
+    run(drawing_loops.subsets, stream.key, kept(users), array(rounds), population, out)
     return torch.from_numpy(out)
 
 
@@ -161,8 +157,8 @@ def subsets_of(stream: Stream, users: Tensor, rounds: Tensor, count: int, popula
     """[B, count] distinct members of 0 .. populations[b] - 1."""
     out = torch.empty(len(users), count, dtype=torch.int64)
     if out.numel():
-        arrays = _array(users), _array(rounds), _array(populations)
-        _run(drawing_loops.subsets_of, stream.key, *arrays, out.numpy())
+        arrays = array(users), array(rounds), array(populations)
+        run(drawing_loops.subsets_of, stream.key, *arrays, out.numpy())
     return out
 
 
@@ -170,8 +166,8 @@ def hidden_widths(inverse: Tensor, arms: Tensor, directions: Tensor, factor: flo
     """[B, A] `factor |theta^v|_{C_a^-1}` of candidates."""
     if not directions.shape[1]:
         return inverse.new_zeros(arms.shape)
-    out = np.empty(arms.shape, _kept(inverse).dtype)
-    _run(hidden_loops.hidden_widths, _kept(inverse), _array(arms), _array(directions), float(factor), out)
+    out = np.empty(arms.shape, kept(inverse).dtype)
+    run(hidden_loops.hidden_widths, kept(inverse), array(arms), array(directions), float(factor), out)
     return torch.from_numpy(out)
 
 
@@ -188,16 +184,16 @@ def hidden_step(
     size = directions.shape[1]
     if not size or not arms.shape[0]:
         return None
-    arrays = *map(_kept, state[:-1]), _kept(table)
-    given = table.shape[1] - size, *map(_array, (arms, directions, residuals)), size * math.log(ridge)
+    arrays = *map(kept, state[:6]), kept(table)
+    given = table.shape[1] - size, *map(array, (arms, directions, residuals)), size * math.log(ridge)
     if spread is None:
-        return math.sqrt(_run(hidden_loops.hidden_step, *arrays, *given))  # NaN stays NaN
-    return math.sqrt(_run(hidden_loops.hidden_spread, *arrays, *given, *map(_array, spread)))
+        return math.sqrt(run(hidden_loops.hidden_step, *arrays, *given))  # NaN stays NaN
+    return math.sqrt(run(hidden_loops.hidden_spread, *arrays, *given, *map(array, spread)))
 
 
 def tally(sums: Tensor, regret: Tensor, reward: Tensor) -> None:
     """Add a round's regrets [B] and rewards [n] to the first five sums."""
-    loops.tally(_kept(sums), _array(regret), _array(reward))
+    candidate_loops.tally(kept(sums), array(regret), array(reward))
 
 
 def warm(dtype: torch.dtype) -> None:
@@ -209,14 +205,6 @@ def warm(dtype: torch.dtype) -> None:
         for kept in KEPT:
             all_kept.enter_context(kept.compiling(dtype))
         _compile(dtype)
-
-
-def threads_run_in_openmp() -> bool:
-    """Whether a kernel has run, and OpenMP has its threads."""
-    try:
-        return bool(numba.threading_layer() == "omp")  # type: ignore[attr-defined]
-    except ValueError:  # none has run
-        return False
 
 
 def _compile(dtype: torch.dtype) -> None:
@@ -232,14 +220,13 @@ def _compile(dtype: torch.dtype) -> None:
     x, y = torch.ones(2, dim, dtype=dtype), torch.ones(2, dtype=dtype)
     arms = torch.tensor([[0, 1], [1, 2]])
     rank_one(state, ids, x, y, 1.0)
-    shrink_roots(state.inverse, ids, x, 1.0)
     products(state.inverse, ids, x)
     choose(state.moment, arms, x, None, Chain(ids, (state.inverse,), (state.top,), (1.0,)))
     dots(state.moment, arms, x, slice(0, 2))
     picked(state.moment, arms, ids)
     pulled(state.moment, arms, state.moment, ids, ids, clip=False)
     stream = Stream(0, "compile")
-    normal(stream, ids, ids, 1)
+    normal(stream, ids, ids, 1, x)
     subsets(stream, ids, ids, 1, 2)
     subsets_of(stream, ids, ids, 1, ids + 1)
     hidden_widths(state.inverse, arms, x, 1.0)
@@ -248,62 +235,15 @@ def _compile(dtype: torch.dtype) -> None:
     tally(torch.zeros(5, dtype=torch.float64), y, y)
 
 
-def _run(kernel: Any, *arguments: Any) -> Any:
-    with _ONE_AT_A_TIME:
-        most = kernel_threads()
-        threads = _pace.pick(most) if most > 1 else most
-        if threads != getattr(_here, "threads", 0):  # asking numba would take longer
-            _launch_threads()
-            numba.set_num_threads(min(threads, _MOST_THREADS))
-            _here.threads = threads
-        if most == 1:
-            return kernel(*arguments)
-        start = perf_counter()
-        result = kernel(*arguments)
-        _pace.took(perf_counter() - start)
-        return result
-
-
-@cache
-def _launch_threads() -> None:
-    """Start numba's threads, and leave torch its number: OpenMP, which they share, would give it numba's."""
-    threads = torch.get_num_threads()
-    numba.get_num_threads()  # starts them
-    torch.set_num_threads(threads)
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    """The tensor's own memory, if it is contiguous: another layout would be another kernel to compile."""
-    return tensor.numpy() if tensor.is_contiguous() else tensor.contiguous().numpy()
-
-
-def _kept(tensor: Tensor) -> np.ndarray:
-    """The own memory of a tensor that comes again every round, or that is changed: found once, then known."""
-    known = _known.get(id(tensor))
-    if known is not None and known[0]() is tensor and known[1] == tensor.data_ptr():
-        return known[2]
-    key, array = id(tensor), tensor.numpy()
-    _known[key] = ref(tensor, lambda _: _known.pop(key, None)), tensor.data_ptr(), array
-    return array
-
-
-@cache
-def _nothing(dtype: torch.dtype) -> list[np.ndarray]:
-    """Arrays without rows, of one, two and three dimensions, for what a chain does not have."""
-    return [torch.empty(0, *shape, dtype=dtype).numpy() for shape in ((), (1,), (1, 1))]
-
-
-def _factors(chain: Chain, dtype: np.dtype, like: Tensor) -> np.ndarray:
+def _factors(factors: tuple[Tensor | float, ...], dtype: torch.dtype) -> np.ndarray:
     """[levels, B], or [levels, 1] where all rows have the same."""
-    if not any(isinstance(factor, Tensor) for factor in chain.factors):
-        return np.array([chain.factors], dtype=dtype).T
-    rows = max(len(factor) for factor in chain.factors if isinstance(factor, Tensor))
-    every = [torch.as_tensor(factor, dtype=like.dtype).expand(rows) for factor in chain.factors]
-    return _array(torch.stack(every))
+    own = [len(factor) for factor in factors if isinstance(factor, Tensor)]
+    if not own:
+        return _same_factors(factors, dtype)
+    every = [torch.as_tensor(factor, dtype=dtype).expand(max(own)) for factor in factors]
+    return array(torch.stack(every))
 
 
-def _models(who: Index) -> tuple[np.ndarray, int]:
-    """Ids, or where a run of them begins."""
-    if isinstance(who, slice):
-        return _NO_IDS, who.start or 0
-    return _array(who), -1
+@lru_cache(maxsize=256)
+def _same_factors(factors: tuple[float, ...], dtype: torch.dtype) -> np.ndarray:
+    return torch.tensor(factors, dtype=dtype).reshape(-1, 1).numpy()

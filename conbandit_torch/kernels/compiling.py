@@ -14,3 +14,4 @@ _RULES = {"reassoc", "contract", "nsz", "arcp"}
 _KEPT = can_keep()
 kernel = njit(parallel=True, cache=_KEPT, nogil=True, error_model="numpy", fastmath=_RULES)
 part = njit(cache=_KEPT, nogil=True, error_model="numpy", fastmath=_RULES)
+part_without_nan = njit(cache=_KEPT, nogil=True, error_model="numpy", fastmath=_RULES | {"nnan"})

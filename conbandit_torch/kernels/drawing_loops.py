@@ -70,11 +70,11 @@ def _cosines(turns):
 
 @kernel
 def normal(key, users, rounds, out):
-    """`Stream.normal`, but for the last digits: its uniform numbers, and Box-Muller by series."""
+    """`Stream.normal`, but for the last digits: its uniform numbers, and Box-Muller by series, in float64."""
     count = out.shape[1]
     for row in prange(len(users)):
         state = _start(key, users[row], rounds[row])
-        radius, turns = out[row], np.empty(count)
+        radius, turns = np.empty(count), np.empty(count)
         for j in range(count):
             bits = _mix(state + np.uint64(j + 1) * _GOLDEN) >> np.uint64(11)
             radius[j] = 1.0 - np.float64(bits) * 2.0**-53
@@ -83,7 +83,7 @@ def normal(key, users, rounds, out):
         _logarithms(radius, radius.view(np.uint64))
         _cosines(turns)
         for j in range(count):
-            radius[j] = math.sqrt(-2 * radius[j]) * turns[j]
+            out[row, j] = math.sqrt(-2 * radius[j]) * turns[j]
 
 
 @kernel

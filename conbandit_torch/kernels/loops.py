@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numba import prange
 
-from conbandit_torch.kernels.compiling import kernel, part
+from conbandit_torch.kernels.compiling import kernel, part, part_without_nan
 
 
 @part
@@ -47,6 +47,28 @@ def _times(matrix, x, out):
         p, q, r, s = x[i], x[i + 1], x[i + 2], x[i + 3]
         for j in range(size):
             out[j] += p * a[j] + q * b[j] + r * c[j] + s * d[j]
+
+
+@part
+def _times_transposed(matrix, x, out):
+    """`out = matrix^T x`, of any matrix."""
+    for j in range(len(out)):
+        out[j] = x[0] * matrix[0, j]
+    for i in range(1, len(x)):
+        for j in range(len(out)):
+            out[j] += x[i] * matrix[i, j]
+
+
+@part_without_nan
+def _highest(values):
+    """The first position of the largest number: its value first, by vector instructions, then where it is."""
+    most = values[0]
+    for j in range(1, len(values)):
+        most = max(most, values[j])
+    at = 0
+    while values[at] != most:
+        at += 1
+    return at
 
 
 @part
@@ -99,9 +121,38 @@ def _shrink(matrix, v):
     return min(longest, math.sqrt(square))
 
 
+@part
+def _shrink_root(root, x, direction, gain, weight):
+    """Potter's step of a root W of M^-1: `W -= c W u u^T` with `u = W^T x`; `W u` is `M^-1 x`, the direction."""
+    u, factor = np.empty_like(x), np.empty(1, x.dtype)
+    _times(root, x, u)  # the sum of W's rows, each times its x
+    factor[0] = weight / (gain + math.sqrt(gain))
+    for i in range(len(x)):
+        row, step = root[i], factor[0] * direction[i]
+        for j in range(len(x)):
+            row[j] -= step * u[j]
+
+
+@part
+def _stretch(basis):
+    """A bound on the length of `P^T v` for v of length 1: the root of the largest row sum of `P^T P`."""
+    most = 0.0
+    for i in range(basis.shape[1]):
+        total = 0.0
+        for j in range(basis.shape[1]):
+            product = 0.0
+            for k in range(basis.shape[0]):
+                product += basis[k, i] * basis[k, j]
+            total += abs(product)
+        most = max(most, total)
+    return math.sqrt(most)
+
+
 @kernel
-def rank_one(gram, inverse, moment, solution, log_det, count, top, ids, first, x, y, weight, most, undone):
-    """A rank-one step of M, M^-1, b, M^-1 b, log det M and the bound on M^-1's largest eigenvalue."""
+def rank_one(
+    gram, inverse, moment, solution, log_det, count, top, root, ids, first, x, y, weight, most, undone
+):
+    """A rank-one step of M, M^-1, b, M^-1 b, log det M, the bound on M^-1's largest eigenvalue, and M^-1's root."""
     number = 0
     for row in prange(len(x)):
         model = _model(ids, first, row)
@@ -113,6 +164,8 @@ def rank_one(gram, inverse, moment, solution, log_det, count, top, ids, first, x
             undone[row] = True
             number += 1
             continue
+        if root.shape[0] > 0:
+            _shrink_root(root[model], own, direction, gain, weight)
         factors = np.empty(4, own.dtype)
         factors[0] = weight * (y[row] - _dot(own, theta)) / gain
         factors[1] = weight * y[row]
@@ -131,22 +184,6 @@ def rank_one(gram, inverse, moment, solution, log_det, count, top, ids, first, x
 
 
 @kernel
-def shrink_roots(root, ids, first, x, weight):
-    """Potter's step of roots W of M^-1: `W -= c W u u^T` with `u = W^T x`."""
-    for row in prange(len(x)):
-        own, matrix = x[row], root[_model(ids, first, row)]
-        u = np.empty_like(own)
-        _times(matrix, own, u)  # W^T x: the sum of W's rows, each times its x
-        gain = 1 + weight * _dot(u, u)
-        factor = np.empty(1, own.dtype)
-        factor[0] = weight / (gain + math.sqrt(gain))
-        for i in range(len(own)):
-            step = factor[0] * _dot(matrix[i], u)
-            for j in range(len(own)):
-                matrix[i, j] -= step * u[j]
-
-
-@kernel
 def products(matrices, ids, first, vectors, scale, plus, out):
     """`out = plus + scale matrix vector`, of any matrix; without rows, `plus` is 0."""
     for row in prange(len(vectors)):
@@ -159,14 +196,30 @@ def products(matrices, ids, first, vectors, scale, plus, out):
 
 @kernel
 def choose(
-    table, arms, theta, extra, ids, first, outer, inner, outer_top, inner_top, factors, levels, position
+    table,
+    lengths,
+    arms,
+    theta,
+    extra,
+    ids,
+    first,
+    outer,
+    inner,
+    basis,
+    outer_top,
+    inner_top,
+    factors,
+    levels,
+    position,
 ):
     """The first position of every row's highest score; -1 where a number is not finite.
 
     Exact scores are worked out only of candidates that can still win, the highest bound first:
-    `width(x) <= slope |x|`. `factors` are [levels, B], or [levels, 1] where all rows have the same.
+    `width(x) <= slope |x|`. `factors` are [levels, B], or [levels, 1] where all rows have the same; `lengths` are
+    |x| of the table's rows, and `basis` is that of the inner level, or both are without rows.
     """
     pool, dim = arms.shape[1], table.shape[1]
+    stretch = _stretch(basis) if basis.shape[0] > 0 else 1.0
     slack = 8 * dim * np.finfo(table.dtype).eps  # of rounding, far more than there can be
     for row in prange(len(arms)):
         model = _model(ids, first, row)
@@ -175,17 +228,26 @@ def choose(
         if levels > 0:
             slope = factors[0, column] * math.sqrt(outer_top[model])
         if levels > 1:
-            slope += factors[1, column] * outer_top[model] * math.sqrt(inner_top[model])
+            slope += factors[1, column] * outer_top[model] * stretch * math.sqrt(inner_top[model])
         own = theta[row]
         values, bounds = np.empty(pool, table.dtype), np.empty(pool, table.dtype)
-        for a in range(pool):
-            x = table[arms[row, a]]
-            value = x[0] * own[0]
-            length = x[0] * x[0]
-            for j in range(1, dim):
-                value += x[j] * own[j]
-                length += x[j] * x[j]
-            values[a], bounds[a] = value, length
+        if levels == 0:
+            for a in range(pool):
+                values[a] = _dot(table[arms[row, a]], own)
+                bounds[a] = values[a] * 0
+        elif lengths.shape[0] > 0:
+            for a in range(pool):
+                values[a] = _dot(table[arms[row, a]], own)
+                bounds[a] = lengths[arms[row, a]]
+        else:
+            for a in range(pool):
+                x = table[arms[row, a]]
+                value = x[0] * own[0]
+                length = x[0] * x[0]
+                for j in range(1, dim):
+                    value += x[j] * own[j]
+                    length += x[j] * x[j]
+                values[a], bounds[a] = value, np.sqrt(length)
         if extra.shape[0] > 0:
             for a in range(pool):
                 values[a] += extra[row, a]
@@ -193,15 +255,13 @@ def choose(
         steep[0], steep[1] = slope * (1 + slack), slack
         finite = 0
         for a in range(pool):
-            bounds[a] = values[a] + steep[0] * np.sqrt(bounds[a]) + abs(values[a]) * steep[1]
+            bounds[a] = values[a] + steep[0] * bounds[a] + abs(values[a]) * steep[1]
             finite += abs(bounds[a]) < np.inf
         best, place = values[0], -1
-        solved, again = np.empty_like(own), np.empty_like(own)
+        solved, again = np.empty_like(own), np.empty(inner.shape[1], own.dtype)
+        coarse = np.empty(basis.shape[1], own.dtype)
         for _ in range(pool if finite == pool else 0):
-            at = 0
-            for a in range(1, pool):
-                if bounds[a] > bounds[at]:
-                    at = a
+            at = _highest(bounds)
             if place >= 0 and bounds[at] < best:
                 break
             bounds[at] = -np.inf
@@ -209,7 +269,11 @@ def choose(
                 x = table[arms[row, at]]
                 _times(outer[model], x, solved)
                 width = factors[0, column] * _root(_dot(x, solved))
-                if levels > 1:
+                if levels > 1 and basis.shape[0] > 0:
+                    _times_transposed(basis, solved, coarse)
+                    _times(inner[model], coarse, again)
+                    width += factors[1, column] * _root(_dot(coarse, again))
+                elif levels > 1:
                     _times(inner[model], solved, again)
                     width += factors[1, column] * _root(_dot(solved, again))
                 values[at] += width
@@ -220,68 +284,3 @@ def choose(
             if place < 0 or score > best or (score == best and at < place):
                 best, place = score, at
         position[row] = place
-
-
-@kernel
-def dots(table, arms, vectors, ids, first, out):
-    """`x_a^T v` of every candidate."""
-    for row in prange(len(arms)):
-        own = vectors[_model(ids, first, row)]
-        for a in range(arms.shape[1]):
-            out[row, a] = _dot(table[arms[row, a]], own)
-
-
-@part
-def picked(table, arms, positions, out):
-    """Features of the candidates at the positions; gives whether all positions are in the pools."""
-    for row in range(len(positions)):
-        if not 0 <= positions[row] < arms.shape[1]:
-            return False
-        x = table[arms[row, positions[row]]]
-        for j in range(len(x)):
-            out[row, j] = x[j]
-    return True
-
-
-@kernel
-def pulled(table, arms, theta, ids, first, shown, clip, mean, regret):
-    """The true mean of the arm shown, and how far it is below that of the best candidate.
-
-    Gives how many of the arms shown are not in the pools.
-    """
-    wrong = 0
-    for row in prange(len(arms)):
-        if not 0 <= shown[row] < arms.shape[1]:
-            wrong += 1
-            continue
-        own = theta[_model(ids, first, row)]
-        means = np.empty(arms.shape[1], table.dtype)
-        for a in range(arms.shape[1]):
-            means[a] = _dot(table[arms[row, a]], own)
-            if clip:
-                if means[a] < 0:
-                    means[a] = 0
-                elif means[a] > 1:
-                    means[a] = 1
-        best = means[0]
-        for a in range(arms.shape[1]):
-            if not best >= means[a]:  # NaN is the highest, as it is to torch
-                best = means[a]
-        mean[row] = means[shown[row]]
-        regret[row] = best - mean[row]
-    return wrong
-
-
-@part
-def tally(sums, regret, reward):
-    """Regret twice, its number, reward, its number."""
-    lost, earned = 0.0, 0.0
-    for row in range(len(regret)):
-        lost += np.float64(regret[row])
-    for row in range(len(reward)):
-        earned += np.float64(reward[row])
-    sums[0] += lost
-    sums[1] += lost
-    sums[2] += len(regret)
-    sums[3] += earned
-    sums[4] += len(reward)

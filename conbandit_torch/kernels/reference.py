@@ -10,6 +10,7 @@ from torch.linalg import vecdot
 
 from conbandit_torch.core.algebra import dot, largest_eigenvalue, shrink_root_, sqrt_
 from conbandit_torch.core.blocks import EVERY_ROW, Index, look_up, rows_of, rows_per_block
+from conbandit_torch.core.checks import expect_positions
 from conbandit_torch.core.randomness import Stream
 from conbandit_torch.kernels.records import Chain, Regressions
 
@@ -73,12 +74,14 @@ def step(
     moment.addcmul_(x, y.unsqueeze(1), value=weight)
     log_det = rows_of(state.log_det, who).add_(gain.log())
     count = rows_of(state.counts, who).add_(1)
+    if state.root is not None:
+        _shrink_roots(state.root, who, x, weight)
     if not isinstance(who, slice):
         state.inverse[who], state.solution[who], state.gram[who] = inverse, solution, gram
         state.moment[who], state.log_det[who], state.counts[who] = moment, log_det, count
 
 
-def shrink_roots(root: Tensor, who: Index, x: Tensor, weight: float) -> None:
+def _shrink_roots(root: Tensor, who: Index, x: Tensor, weight: float) -> None:
     """Roots W [U, D, D] of M^-1 become those of `(M + weight x x^T)^-1`, for x [B, D]."""
     shrunk = shrink_root_(rows_of(root, who), x, weight)
     if not isinstance(who, slice):
@@ -102,12 +105,19 @@ def products(
     return found if plus is None else found + rows_of(plus, who)
 
 
-def prunes(pool: int) -> bool:
+def prunes(pool: int, levels: int) -> bool:
     """Whether `choose` is faster than all scores of so many candidates; with few, it is not (measured)."""
     return pool >= 200
 
 
-def choose(table: Tensor, arms: Tensor, theta: Tensor, extra: Tensor | None, chain: Chain) -> Tensor:
+def choose(
+    table: Tensor,
+    arms: Tensor,
+    theta: Tensor,
+    extra: Tensor | None,
+    chain: Chain,
+    lengths: Tensor | None = None,
+) -> Tensor:
     """[B] the first position of every row's highest score `x^T theta + extra + width`; -1: it is not finite.
 
     Exact scores are worked out only of candidates that can still win: a width is at most `slope |x|`.
@@ -118,13 +128,14 @@ def choose(table: Tensor, arms: Tensor, theta: Tensor, extra: Tensor | None, cha
         theta: [B, D].
         extra: [B, A] added to every score; None: nothing.
         chain: of the widths.
+        lengths: [N] `|x|` of the table's rows, if that is known.
     """
     values = dots(table, arms, theta, EVERY_ROW)
     if extra is not None:
         values = values + extra
     slack = 8 * table.shape[1] * torch.finfo(table.dtype).eps  # of rounding, far more than there can be
-    lengths = table.norm(dim=1)[arms]  # [B, A]
-    bounds = values + (1 + slack) * slope(chain, len(arms), table)[:, None] * lengths + slack * values.abs()
+    longest = (table.norm(dim=1) if lengths is None else lengths)[arms]  # [B, A]
+    bounds = values + (1 + slack) * slope(chain, len(arms), table)[:, None] * longest + slack * values.abs()
     bounds, order = bounds.sort(dim=1, descending=True, stable=True)
     scores = torch.full_like(values, -math.inf)
     best = scores.new_full((len(arms),), -math.inf)
@@ -147,7 +158,8 @@ def choose(table: Tensor, arms: Tensor, theta: Tensor, extra: Tensor | None, cha
 def width(chain: Chain, rows: Tensor, x: Tensor) -> Tensor:
     """[n, k] exact widths of vectors x [n, k, D] of the rows [n]."""
     total, v, who = x.new_zeros(x.shape[:2]), x, _take(chain.who, rows)
-    for inverse, factor in zip(chain.inverses, chain.factors, strict=True):
+    for inverse, factor, basis in zip(chain.inverses, chain.factors, _bases(chain), strict=True):
+        v = v if basis is None else v @ basis
         solved = torch.bmm(v, inverse[who])
         own = factor[rows, None] if isinstance(factor, Tensor) else factor
         total += own * sqrt_((v * solved).sum(-1))
@@ -158,11 +170,18 @@ def width(chain: Chain, rows: Tensor, x: Tensor) -> Tensor:
 def slope(chain: Chain, number: int, like: Tensor) -> Tensor:
     """[B] a bound on the width of a vector of length 1."""
     total, length = like.new_zeros(number), like.new_ones(number)  # of v_i, at most
-    for inverse, top, factor in zip(chain.inverses, chain.tops, chain.factors, strict=True):
+    for inverse, top, factor, basis in zip(*chain[1:4], _bases(chain), strict=True):
+        if basis is not None:
+            length = length * largest_eigenvalue((basis.T @ basis)[None]).sqrt()
         own = largest_eigenvalue(rows_of(inverse, chain.who)).minimum(rows_of(top, chain.who))
         total += factor * length * own.sqrt()
         length = length * own
     return total
+
+
+def _bases(chain: Chain) -> tuple[Tensor | None, ...]:
+    """Of all levels: the first has none."""
+    return (None, *chain.bases)[: len(chain.inverses)] if chain.bases else (None,) * len(chain.inverses)
 
 
 def dots(table: Tensor, arms: Tensor, vectors: Tensor, who: Index) -> Tensor:
@@ -191,6 +210,7 @@ def pulled(
         shown: [B] positions of the arms shown.
         clip: whether means are clipped to [0, 1].
     """
+    expect_positions(shown, *arms.shape)
     means = dots(table, arms, theta, who)
     if clip:
         means = means.clamp(0, 1)
@@ -198,9 +218,9 @@ def pulled(
     return mean, means.amax(1) - mean  # Eq. 1
 
 
-def normal(stream: Stream, users: Tensor, rounds: Tensor, count: int) -> Tensor:
-    """[B, count] float64, standard normal: `Stream.normal`."""
-    return stream.normal(users, rounds, count)
+def normal(stream: Stream, users: Tensor, rounds: Tensor, count: int, like: Tensor) -> Tensor:
+    """[B, count] standard normal numbers of the type of `like`: `Stream.normal`."""
+    return stream.normal(users, rounds, count).to(like)
 
 
 def draws_subsets(count: int, population: int) -> bool:

@@ -5,19 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 
 import torch
 
 _given: ContextVar[int | None] = ContextVar("threads", default=None)  # to the run, while there is one
+_lock = Lock()
+_before, _runs = (
+    0,
+    0,
+)  # torch's threads before the first of the runs that go on in this process, and their number
 
 
 @contextmanager
 def threads_for_kernels(*, torch_keeps_one: bool) -> Iterator[None]:
     """Remember how many threads torch has, for the kernels; torch itself may keep a single one meanwhile.
 
-    Two pools of threads that wait for each other cost more than torch's small calls gain.
+    Two pools of threads that wait for each other cost more than torch's small calls gain. Runs in several
+    threads of the process share the number: one that starts while another keeps torch to one thread has what
+    that one had, and the last to end leaves it.
     """
-    threads = torch.get_num_threads()
+    global _before, _runs
+    with _lock:
+        threads = _before if _runs else torch.get_num_threads()
+        if torch_keeps_one:
+            _before, _runs = threads, _runs + 1
     token = _given.set(threads)
     if torch_keeps_one:
         torch.set_num_threads(1)
@@ -26,6 +38,8 @@ def threads_for_kernels(*, torch_keeps_one: bool) -> Iterator[None]:
     finally:
         if torch_keeps_one:
             torch.set_num_threads(threads)
+            with _lock:
+                _runs -= 1
         _given.reset(token)
 
 

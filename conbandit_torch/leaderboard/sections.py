@@ -13,9 +13,14 @@ from conbandit_torch.running.objective import CTR
 
 _WORDS: dict[Verdict, tuple[str, str]] = {
     "holds": ("holds", "holds"),
-    "not separated": ("open", "not separated"),
+    "not separated": ("open", "open"),
     "reversed": ("reversed", "reversed"),
     "not run": ("none", "not run"),
+}
+_PHRASES: dict[Verdict, str] = {
+    "holds": "holds",
+    "not separated": "is not separated",
+    "reversed": "is reversed",
 }
 
 
@@ -30,7 +35,7 @@ def head(shown: Shown) -> str:
         "users": protocol.users,
         "rounds": protocol.rounds,
         "evaluation seeds": len(protocol.seeds),
-        "trials per study": f"{protocol.trials} on {len(protocol.tuning_seeds)} other seeds",
+        f"trials per study on {len(protocol.tuning_seeds)} other seeds": protocol.trials,
     }
     told = "".join(f'<span class="chip"><b>{value}</b> {what}</span>' for what, value in chips.items())
     return (
@@ -125,10 +130,42 @@ def claims(shown: Shown) -> str:
     return (
         '<h2 id="claims">Which claims hold</h2><p>Paired t tests over the same seeds, corrected by Holm over '
         "all tests of this table, level 5 %. A claim about several policies holds where it holds against all "
-        "of them, and is reversed where one of them is better. Point at a verdict for the numbers.</p>"
+        "of them, and is reversed where one of them is better. Open: the seeds do not separate them. "
+        "Point at a verdict for the numbers.</p>"
         f'<div class="card claims">{table(headings, rows)}</div>'
+        f"<h3>In words</h3><ul>{_in_words(shown)}</ul>"
         f"<details><summary>The papers</summary><ul>{papers}</ul></details>"
     )
+
+
+def _in_words(shown: Shown) -> str:
+    """Every claim that was tested, as a sentence about where it holds."""
+    items = []
+    for one in shown.checked:
+        where: dict[Verdict, list[str]] = {}
+        for task in one.claim.tasks:
+            where.setdefault(one.verdict(task), []).append(shown.titles[task])
+        told = [
+            f"{phrase} on {_list(where[verdict])}"
+            for verdict, phrase in _PHRASES.items()
+            if verdict in where and verdict != "not run"
+        ]
+        parts = [f"with equal tuning it {_list(told)}"] if told else []
+        own = one.verdict(one.claim.own) if one.claim.own else "not run"
+        if own != "not run":
+            parts = [f"in its own setting it {_PHRASES[own]}", *parts]
+        if parts:
+            verdict = "; ".join(parts)
+            items.append(
+                f"<li><b>{escape(one.claim.paper)}</b>: {escape(one.claim.says)} "
+                f'<span class="soft">{escape(verdict[0].upper() + verdict[1:])}.</span></li>'
+            )
+    return "".join(items)
+
+
+def _list(words: list[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _cell(shown: Shown, one: Checked, task: str) -> str:

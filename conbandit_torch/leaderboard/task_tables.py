@@ -13,7 +13,6 @@ from conbandit_torch.leaderboard.standings import Score, TaskStandings
 SCORES = "scores.csv"
 
 _SHOWN = 15  # rows of a task's table before the rest is folded
-_CUT = 3.0  # bars end at so many times the best regret
 
 
 def tasks(shown: Shown, *, own: bool) -> str:
@@ -39,8 +38,7 @@ def tasks(shown: Shown, *, own: bool) -> str:
 def _task(shown: Shown, one: TaskStandings) -> str:
     scores, name = one.ranked, one.objective.name
     lower = one.objective.sign > 0
-    top = max(score.mean for score in scores)
-    top = (min(top, _CUT * scores[0].mean) if lower else top) or 1.0
+    top = max(score.mean + (score.half if score.half > 0 else 0) for score in scores[:_SHOWN]) or 1.0
     as_good = one.as_good()
     rows = [
         _row(shown, one, place, score, top, score.policy in as_good) for place, score in enumerate(scores, 1)

@@ -131,7 +131,7 @@ class Ledger:
         found = {one: self._recent[one] for one in ids if one in self._recent}
         if len(found) == len(ids):
             return found, set()
-        return self.store.origins(ids)
+        return self.store.origins([one for one in ids if 0 <= one < 2**63])  # what a database can hold
 
     def expect_open(self, ids: list[int], kind: str, users: Sequence[str] | None) -> list[Event]:
         """The questions or decisions, if each is open and its user's.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _AT_ONCE = 500  # ids in a query: databases limit them
+_ROWS = 20_000  # events that are read at once
 _PART = 2**24  # bytes of a snapshot's part
 
 
@@ -207,13 +208,19 @@ class Store:
             after: id of an event.
             users: numbers of people; None: everybody.
         """
-        size = len(Event._fields)
-        rows: Iterator[tuple[Event, Event | None]] = (
-            (Event(*row[:size]), None if row[size] is None else Event(*row[size:]))
-            for row in self._read(self.tables.select_with_origins(after, users))
-        )
-        for _, batch in groupby(rows, key=lambda pair: pair[0].batch):
-            yield list(batch)
+        size, limit = len(Event._fields), _ROWS
+        while True:
+            rows = self._read(self.tables.select_with_origins(after, users).limit(limit))
+            pairs = [(Event(*row[:size]), None if row[size] is None else Event(*row[size:])) for row in rows]
+            found = [list(batch) for _, batch in groupby(pairs, key=lambda pair: pair[0].batch)]
+            if len(rows) < limit:
+                yield from found
+                return
+            if len(found) == 1:
+                limit *= 2  # until the whole batch fits
+                continue
+            yield from found[:-1]  # the last may be cut
+            after = found[-2][-1][0].id
 
     def origins(self, ids: Sequence[int]) -> tuple[dict[int, Event], set[int]]:
         """The questions or decisions of these ids, and those that have their answer or reward already."""

@@ -128,6 +128,8 @@ class Vocabulary:
 
 
 def expect_text(what: str, given: object) -> None:
-    """Refuse a name that is no text, or empty."""
+    """Refuse a name that is no text, empty, or nothing that a database can hold."""
     if not isinstance(given, str) or not given:
         raise ValueError(f"{what} must be a text, got {given!r}")
+    if "\0" in given or (not given.isascii() and any("\ud800" <= letter <= "\udfff" for letter in given)):
+        raise ValueError(f"{what} must be a text without null characters and half letters, got {given!r}")

@@ -139,9 +139,12 @@ class Inverses(Rows):
             return who
         return torch.arange(len(self.count), device=self.count.device)[who]
 
+    def _number(self, who: Index) -> int:
+        """How many models these are."""
+        return who.shape[0] if isinstance(who, Tensor) else len(range(self.num_rows)[who])
+
     def _is_everyone(self, who: Index) -> bool:
-        number = self.count.shape[0]
-        return isinstance(who, slice) and who.indices(number) == (0, number, 1)
+        return isinstance(who, slice) and who.indices(self.num_rows) == (0, self.num_rows, 1)
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)

@@ -108,23 +108,22 @@ def variance(levels: Sequence[Level], who: Index, x: Tensor) -> Tensor:
 def widths(levels: Sequence[Level], who: Index) -> Chain | None:
     """The chain as kernels take it, which leave out what cannot matter.
 
-    It is empty, if no level has a factor. A basis, or a factor below 0, is beyond them, and gives None.
+    It is empty, if no level has a factor. A factor below 0 is beyond them, and gives None.
     """
-    used = [number for number, level in enumerate(levels) if level.factor != 0]
-    own = levels[: used[-1] + 1] if used else []
-    if any(level.basis is not None or not _at_least_0(level.factor) for level in own):
-        return None
+    own = list(levels)
+    while own and own[-1].factor == 0:
+        own.pop()
     factors, scale = [], 1.0
     for level in own:
-        factor = level.factor
-        factors.append(
-            scale * level.model.weight * (factor(level.model, who) if callable(factor) else factor)
-        )
-        scale *= level.model.ridge
-    models = [level.model for level in own]
-    return Chain(
-        who, tuple(model.inverse for model in models), tuple(model.top for model in models), tuple(factors)
+        model, factor = level.model, level.factor
+        if not _at_least_0(factor):
+            return None
+        factors.append(scale * model.weight * (factor(model, who) if callable(factor) else factor))
+        scale *= model.ridge
+    inverses, tops = (
+        zip(*[(level.model.inverse, level.model.top) for level in own], strict=True) if own else ((), ())
     )
+    return Chain(who, inverses, tops, tuple(factors), tuple([level.basis for level in own[1:]]))
 
 
 def _at_least_0(factor: Alpha) -> bool:
@@ -135,7 +134,10 @@ def deviation(levels: Sequence[Level], who: Index, normals: Sequence[Tensor]) ->
     """[B, D] a draw of `theta_0` less its estimate, from standard normal numbers [B, D_i] per level."""
     delta: Tensor | None = None
     for level, normal in zip(reversed(levels), reversed(normals), strict=True):
-        own = level.scaled(who, level.model.deviation(who, normal))
+        if isinstance(level.factor, Confidence):
+            own = level.scaled(who, level.model.deviation(who, normal))
+        else:
+            own = level.model.deviation(who, normal, level.factor)
         if delta is not None:
             own = own + level.model.ridge * level.model.solve(who, delta[:, None]).squeeze(1)
         delta = level.lifted(own)

@@ -42,6 +42,7 @@ class Representation(nn.Module, Remembers):
     processes: Processes = ALONE
     _table: Tensor | None = None  # [N, dim] all arms, encoded; None: not known, or not any more
     _terms: Tensor | None = None  # [K, dim] all key-terms, likewise
+    _lengths: Tensor | None = None  # [N] how long the arms' vectors are, likewise
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,8 +102,8 @@ class Representation(nn.Module, Remembers):
 
     def changed(self) -> None:
         """Forget what was encoded before."""
-        if self._table is not None or self._terms is not None:  # to set an attribute of a module takes longer
-            self._table = self._terms = None
+        if any(known is not None for known in (self._table, self._terms, self._lengths)):
+            self._table = self._terms = self._lengths = None
 
     def share(self, processes: Processes) -> None:
         """Exchange what is learned with other processes, over which users are split."""
@@ -125,6 +126,12 @@ class Representation(nn.Module, Remembers):
             self._table = self._encoded(self.catalogue.arm_features, every).detach()
         return self._table if ids is EVERY_ROW else self._table[ids]
 
+    def lengths(self) -> Tensor | None:
+        """[N] how long the vectors of all arms are; None: that changes with every observation."""
+        if self._lengths is None and not self.steps_online:
+            self._lengths = self.arms().norm(dim=1)
+        return self._lengths
+
     def terms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, dim] `sum_a p_{a,k} phi_a` of key-terms, by default of all K."""
         if self._terms is None:
@@ -140,8 +147,8 @@ class Representation(nn.Module, Remembers):
         return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
         self.changed()
+        super()._load_from_state_dict(*args, **kwargs)
 
 
 class Observed(Representation):

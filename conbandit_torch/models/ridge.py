@@ -127,7 +127,10 @@ class RidgeRegression(Inverses):
         """theta [B, D], shrunk towards `centre` [B, D] (None: 0)."""
         self._expect_models(who)
         if centre is None:
-            return self.solution[who]
+            return self.solution if self._is_everyone(who) else self.solution[who]
+        number = self._number(who)
+        if centre.shape != (number, self.dim):  # compiled loops would read beyond it
+            raise ValueError(f"centre must be {[number, self.dim]}, got {list(centre.shape)}")
         kernels = kernels_for(centre)
         return kernels.products(self.inverse, who, centre, scale=self.ridge, plus=self.solution)
 
@@ -140,13 +143,13 @@ class RidgeRegression(Inverses):
         """`|v|_{M^-1}` of n vectors per model: [B, n, D] -> [B, n]."""
         return weighted_norm_(vectors, self.solve(who, vectors))
 
-    def deviation(self, who: Index, normal: Tensor) -> Tensor:
-        """A draw of N(0, M^-1) per model, from standard normal numbers: [B, D] -> [B, D]."""
+    def deviation(self, who: Index, normal: Tensor, scale: float = 1.0) -> Tensor:
+        """A draw of N(0, scale^2 M^-1) per model, from standard normal numbers: [B, D] -> [B, D]."""
         self._expect_models(who)
         # M^-1 = W W^T is the covariance of W z.
         if self.root is None:
-            return dot(self._factor(self.inverse, who), normal.double()).to(self.moment)
-        return kernels_for(self.root).products(self.root, who, normal.to(self.root))
+            return scale * dot(self._factor(self.inverse, who), normal.double()).to(self.moment)
+        return kernels_for(self.root).products(self.root, who, normal.to(self.root), scale=scale)
 
     def update(self, ids: Index, features: Tensor, targets: Tensor, weight: Tensor | None = None) -> None:
         """One observation (features [B, D], targets [B]) each for the models `ids` [B].
@@ -198,7 +201,8 @@ class RidgeRegression(Inverses):
     def state(self) -> Regressions:
         """What kernels work on."""
         return Regressions(
-            self.gram, self.inverse, self.moment, self.solution, self.log_det, self.count, self.top
+            *(self.gram, self.inverse, self.moment, self.solution, self.log_det, self.count, self.top),
+            root=self.root,
         )
 
     def _step(self, who: Index, features: Tensor, targets: Tensor) -> None:
@@ -206,10 +210,7 @@ class RidgeRegression(Inverses):
         everyone = self._is_everyone(who)
         if everyone:
             who = EVERY_ROW
-        kernels = kernels_for(self.gram)
-        if self.root is not None:
-            kernels.shrink_roots(self.root, who, features, self.weight)
-        doubtful = kernels.rank_one(self.state, who, features, targets, self.weight)
+        doubtful = kernels_for(self.gram).rank_one(self.state, who, features, targets, self.weight)
         if doubtful is not None:
             self._careful_step(self._ids(who)[doubtful], features[doubtful], targets[doubtful])
         self._refresh_when_due(who, everyone)

@@ -68,6 +68,7 @@ class Metrics(nn.Module):
     def __init__(self, environment: Environment, screen: Screen) -> None:
         super().__init__()
         self._screen = (screen,)  # in a tuple: it is no part of this module
+        self._concentrated: tuple[float, dict[str, Tensor]] = (0.0, {})  # by questions, at the last record
         device = environment.catalogue.arm_features.device
         self._processes = environment.processes
         own = torch.tensor(environment.num_users, device=device)
@@ -108,7 +109,7 @@ class Metrics(nn.Module):
         total, regret, shown, reward, seen, questions, *errors_of = sums.tolist()
         distance, users, square, candidates = errors_of
         self._sums[1:5] = 0
-        concentration = self._concentration()
+        concentration = self._concentration(questions)
         counted, ctr, clicked = self._click_through()
         details = policy.diagnostics(played.context) | concentration | clicked
         if self._screen[0].bad_feedback == "skip":
@@ -166,8 +167,16 @@ class Metrics(nn.Module):
             tagged["CTR/window"] = self._clicks[counted // WINDOW - 1] / WINDOW
         return counted, float(rate), tagged
 
-    def _concentration(self) -> dict[str, Tensor]:
-        """Which key-terms were asked, and how concentrated the questions are on few of them."""
+    def _concentration(self, questions: float) -> dict[str, Tensor]:
+        """Which key-terms were asked, and how concentrated the questions are on few of them.
+
+        It is known, if there was no question since the last record.
+        """
+        if self._concentrated[0] != questions:
+            self._concentrated = questions, self._concentrate()
+        return self._concentrated[1]
+
+    def _concentrate(self) -> dict[str, Tensor]:
         asked = self._processes.sum(self._asked)
         if not len(asked) or not bool(asked.any()):
             return {}

@@ -19,6 +19,7 @@ from conbandit_torch import (
     HVarLCR,
     LinUCB,
     NoConversation,
+    Synthetic,
     Terms,
     VarLCR,
     play_round,
@@ -311,3 +312,24 @@ def test_hidden_features_of_another_number_of_arms_are_not_loaded():
     saved = policy.state_dict() | {"representation._extra_state": torch.zeros(1, 2)}
     with pytest.raises(RuntimeError, match=r"hidden features must be \[\d+, 2\], got \[1, 2\]"):
         policy.load_state_dict(saved)
+
+
+@pytest.mark.parametrize("kernels", ["auto", "torch"])
+def test_averages_of_key_terms_follow_few_arms_and_survive_being_saved(kernels):
+    world = Synthetic(3, 2000, 40, 4, pool=5, seed=0)
+    policy = HConUCB(world.catalogue, 3, hidden_dim=2, init_scale=0.1)
+    seen = policy.representation
+    assert not torch.equal(seen.terms()[:, 4:], torch.zeros(40, 2).double())
+    kept = seen.terms()
+    with using(kernels):
+        for _ in range(8):
+            context = world.observe()
+            arm = policy.choose(context)
+            for feedback in world.pull(context, arm).feedback:
+                policy.update(feedback.context, feedback.arm, 3 * feedback.reward)
+    assert seen.terms() is kept  # they were not averaged anew
+    expected = world.catalogue.average(seen.hidden)
+    torch.testing.assert_close(kept[:, 4:], expected, **ALGEBRA)
+    other = HConUCB(world.catalogue, 3, hidden_dim=2, init_scale=0.1)
+    other.load_state_dict(policy.state_dict())
+    torch.testing.assert_close(other.representation.terms(), kept, **EXACT)

@@ -113,7 +113,7 @@ def test_a_decision_whose_reward_never_comes_stays_open(world):
     waiting, *_ = opened(world)
     waiting.settle(torch.tensor([0, 1, 3, 4, 5]), torch.zeros(5))
     more = waiting.open(context_of(world, [3], [0]), torch.tensor([2]))
-    assert more.tolist() == [6] and waiting.ids.tolist() == [2, 6]
+    assert more.tolist() == [6] and waiting.numbers().tolist() == [2, 6]
     first, second = waiting.settle(torch.tensor([6, 2]), torch.tensor([6.0, 2.0]))
     assert (first.context.users.tolist(), second.context.users.tolist()) == ([2], [3])
 

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 from itertools import product
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from conbandit_torch import Arms, Comparison, HLinUCB, Simulation, Stream, Terms
 from conbandit_torch.core.blocks import look_up
 from conbandit_torch.kernels import Chain, Regressions, all_threads, kernels_for, name_of, reference, using
-from conbandit_torch.kernels.threads import Pace
+from conbandit_torch.kernels.threads import Pace, kernel_threads
 from conbandit_torch.models.inverses import NumericsError
 from conbandit_torch.models.ridge import RidgeRegression
 from tests.conftest import EXACT, small_world
@@ -43,7 +44,7 @@ def fed(users, dim, seed, dtype, observations=6, **arguments):
 
 
 def copied(state):
-    return Regressions(*(part.clone() for part in state))
+    return Regressions(*(None if part is None else part.clone() for part in state))
 
 
 def rows_of(seed, users, number):
@@ -54,7 +55,7 @@ def rows_of(seed, users, number):
 @given(users=sizes, dim=sizes, seed=seeds, dtype=dtypes, everyone=st.booleans(), large=st.booleans())
 def test_a_step_is_that_of_torch(users, dim, seed, dtype, everyone, large):
     """Rows whose gain is doubtful are left undone, and named, by both."""
-    state = fed(users, dim, seed, dtype).state
+    state = fed(users, dim, seed, dtype, root=True).state
     who = slice(0, users) if everyone else rows_of(seed, users, (users + 1) // 2)
     number = users if everyone else len(who)
     x, y = normal(seed + 100, number, dim, dtype=dtype), normal(seed + 101, number, dtype=dtype)
@@ -65,7 +66,8 @@ def test_a_step_is_that_of_torch(users, dim, seed, dtype, everyone, large):
     named = [None if rows is None else rows.tolist() for rows in undone]
     assert named[0] == named[1]
     assert (undone[0] is not None) == large
-    for ours, theirs in zip(other[:-1], one[:-1], strict=True):  # torch leaves `top` as it was
+    for name in (name for name in state._fields if name != "top"):  # which torch leaves as it was
+        ours, theirs = getattr(other, name), getattr(one, name)
         torch.testing.assert_close(ours, theirs, **TOLERANCE[dtype])
     assert (other.top <= state.top).all()
     largest = torch.linalg.eigvalsh(other.inverse.double())[:, -1]
@@ -99,10 +101,10 @@ def test_roots_and_products_are_those_of_torch(users, dim, seed, dtype):
             kernels.products(model.root, who, x, scale=scale, plus=plus) for kernels in (compiled, reference)
         )
         torch.testing.assert_close(ours, theirs, **TOLERANCE[dtype])
-    one, other = model.root.clone(), model.root.clone()
-    reference.shrink_roots(one, who, x, 0.3)
-    compiled.shrink_roots(other, who, x, 0.3)
-    torch.testing.assert_close(other, one, **TOLERANCE[dtype])
+    one, other = copied(model.state), copied(model.state)
+    reference.rank_one(one, who, x, x.sum(1), 0.3)
+    compiled.rank_one(other, who, x, x.sum(1), 0.3)
+    torch.testing.assert_close(other.root, one.root, **TOLERANCE[dtype])
 
 
 def scores(table, arms, theta, extra, chain):
@@ -110,18 +112,23 @@ def scores(table, arms, theta, extra, chain):
     x = look_up(table, arms)
     total = (x * theta[:, None]).sum(2) + (0 if extra is None else extra)
     v = x
-    for inverse, factor in zip(chain.inverses, chain.factors, strict=True):
+    for inverse, factor, basis in zip(chain.inverses, chain.factors, (None, *chain.bases), strict=False):
+        v = v if basis is None else v @ basis
         solved = torch.bmm(v, inverse[chain.who])
         total = total + torch.as_tensor(factor).view(-1, 1) * (v * solved).sum(2).clamp_min(0).sqrt()
         v = solved
     return total
 
 
-def a_choice(users, pool, dim, seed, dtype, levels, with_extra, per_row, scale=1.0):
-    models = [fed(users, dim, seed + 10 * level, dtype, observations=level * 4) for level in range(levels)]
+def a_choice(users, pool, dim, seed, dtype, levels, with_extra, per_row, scale=1.0, coarse=None):
+    """Of the levels behind the first, all have `coarse` features; None: as many as there are."""
+    sizes = [dim if level == 0 or coarse is None else coarse for level in range(levels)]
+    models = [
+        fed(users, size, seed + 10 * level, dtype, observations=level * 4) for level, size in enumerate(sizes)
+    ]
     with using("compiled"):  # which keeps bounds that are tight
         for model in models:
-            x = normal(seed, users, dim, dtype=dtype)
+            x = normal(seed, users, model.dim, dtype=dtype)
             model.update(slice(0, users), x, x.sum(1))
     factor = normal(seed, users, dtype=dtype).abs() if per_row else 0.6
     chain = Chain(
@@ -129,6 +136,10 @@ def a_choice(users, pool, dim, seed, dtype, levels, with_extra, per_row, scale=1
         tuple(model.inverse for model in models),
         tuple(model.top for model in models),
         tuple(factor * (level + 1) for level in range(levels)),
+        tuple(
+            None if coarse is None else normal(seed + 20 + level, *sizes[level : level + 2], dtype=dtype)
+            for level in range(levels - 1)
+        ),
     )
     table = scale * normal(seed + 5, 2 * pool, dim, dtype=dtype)
     arms = torch.from_numpy(np.random.default_rng(seed).integers(0, 2 * pool, (users, pool)))
@@ -146,17 +157,22 @@ def a_choice(users, pool, dim, seed, dtype, levels, with_extra, per_row, scale=1
     levels=st.integers(0, 3),
     with_extra=st.booleans(),
     per_row=st.booleans(),
+    known=st.booleans(),
+    coarse=st.sampled_from([None, 1, 3]),
 )
 def test_a_pruned_choice_is_the_first_of_the_highest_scores(
-    kernels, users, pool, dim, seed, levels, with_extra, per_row
+    kernels, users, pool, dim, seed, levels, with_extra, per_row, known, coarse
 ):
     """Arms repeat within a pool, so that there are ties."""
-    choice = a_choice(users, pool, dim, seed, torch.float64, levels, with_extra, per_row)
+    choice = a_choice(users, pool, dim, seed, torch.float64, levels, with_extra, per_row, coarse=coarse)
     every = scores(*choice)
-    found = kernels.choose(*choice)
+    found = kernels.choose(*choice, choice[0].norm(dim=1) if known else None)
     best = every.max(1).values
     near = every >= best[:, None] - 1e-9 * (1 + best.abs()[:, None])  # equal, but for rounding
-    assert found.tolist() == near.int().argmax(1).tolist()
+    if coarse is None or (kernels is compiled and levels < 3):
+        assert found.tolist() == near.int().argmax(1).tolist()
+    else:  # torch rounds products with a basis by where a row is
+        assert near.gather(1, found[:, None]).all()
 
 
 @pytest.mark.parametrize("kernels", [compiled, reference], ids=["compiled", "torch"])
@@ -221,7 +237,7 @@ def test_a_position_beyond_the_pool_is_an_error(position):
     shown = torch.tensor([0, position, 1])
     with pytest.raises(RuntimeError, match="out of bounds"):
         compiled.picked(table, arms, shown)
-    with pytest.raises(RuntimeError, match="out of bounds"):
+    with pytest.raises(ValueError, match="positions among the 6 candidates"):
         compiled.pulled(table, arms, theta, slice(0, 3), shown, clip=False)
 
 
@@ -253,7 +269,10 @@ def test_random_numbers_are_those_of_the_stream(seed, count, factor, number):
     populations = count + users % (factor * count)  # of which every row has its own
     ours, theirs = (k.subsets_of(stream, users, rounds, count, populations) for k in (compiled, reference))
     assert torch.equal(ours, theirs)
-    ours, theirs = (k.normal(stream, users, rounds, min(count, 50)) for k in (compiled, reference))
+    ours, theirs = (
+        k.normal(stream, users, rounds, min(count, 50), torch.zeros(0).double())
+        for k in (compiled, reference)
+    )
     torch.testing.assert_close(ours, theirs, rtol=0, atol=4e-15)  # up to 6 in size
 
 
@@ -308,15 +327,20 @@ def test_results_depend_neither_on_threads_nor_on_the_batch():
     try:
         for number in (1, 2):
             torch.set_num_threads(number)
-            state = fed(users, dim, 0, torch.float32).state
+            state = fed(users, dim, 0, torch.float32, root=True).state
             compiled.rank_one(state, slice(0, users), x, y, 0.3)
             means = compiled.pulled(table, arms, theta, slice(0, users), arms[:, 0] % pool, clip=False)
+            hidden = fed(2 * pool, 3, 5, torch.float32)  # a regression per arm, some of which come twice
+            change = compiled.hidden_step(
+                hidden.state, table.clone(), arms[:, 0], x[:, :3].contiguous(), y, 0.7
+            )
             found.append([*state, compiled.choose(table, arms, theta, None, chain), *means])
+            found[-1] += [*hidden.state[:6], torch.tensor(change)]
     finally:
         torch.set_num_threads(threads)
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, **EXACT)
-    state = fed(users, dim, 0, torch.float32).state
+    state = fed(users, dim, 0, torch.float32, root=True).state
     for user in range(users):
         alone = torch.tensor([user])
         compiled.rank_one(state, alone, x[alone], y[alone], 0.3)
@@ -348,6 +372,39 @@ def test_torch_keeps_one_thread_while_kernels_run_and_gets_them_back():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
+
+
+def test_runs_in_two_threads_leave_torch_its_number_of_threads():
+    """One starts while the other runs, and ends after it."""
+    inside, seen = [threading.Barrier(2) for _ in range(3)], {}
+
+    def first():
+        with using("auto", single_torch_thread=True):
+            inside[0].wait()
+            inside[1].wait()  # the second is in
+        seen["first"] = torch.get_num_threads()
+        inside[2].wait()
+
+    def second():
+        inside[0].wait()
+        with using("auto", single_torch_thread=True):
+            seen["kernels"] = kernel_threads()
+            inside[1].wait()
+            inside[2].wait()  # the first has left
+        seen["second"] = torch.get_num_threads()
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for runs in ((first, second), (lambda: seen.update(later=torch.get_num_threads()),)):
+            started = [threading.Thread(target=one) for one in runs]
+            for one in started:
+                one.start()
+            for one in started:
+                one.join()
+    finally:
+        torch.set_num_threads(threads)
+    assert seen == {"kernels": 2, "first": 2, "second": 2, "later": 2}
 
 
 FIRST_KERNEL = """

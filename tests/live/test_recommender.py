@@ -204,6 +204,10 @@ def bad_calls(r):
         (lambda: r.recommend("ann", k=0), "k must be from 1 to the 60"),
         (lambda: r.recommend(""), "a user must be a text, got ''"),
         (lambda: r.recommend(7), "a user must be a text, got 7"),
+        (lambda: r.recommend("a\0b"), "a user must be a text without null characters"),
+        (lambda: r.ask("\ud800"), "a user must be a text without null characters and half letters"),
+        (lambda: r.feedback(10**30, 0.0), f"decision {10**30} was never made"),
+        (lambda: r.answer("ann", -(10**30), 0.0), "was never asked"),
         (lambda: r.recommend_many("ann"), "users must be a list"),
         (lambda: r.recommend_many(["ann", "ann"]), "users must be distinct"),
         (

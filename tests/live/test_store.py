@@ -106,6 +106,17 @@ def test_it_goes_on_after_opening_as_if_it_had_never_been_closed(make, tmp_path)
     expect_same(expected, found)
 
 
+def test_events_are_read_in_runs_that_cut_no_batch(make, tmp_path, monkeypatch):
+    with Recommender(make(), store=tmp_path / "a.db") as recommender:
+        talk(recommender)
+        before, events = state_of(recommender), list(recommender.events())
+        for rows in (1, 2, 5, 7):
+            monkeypatch.setattr("conbandit_torch.live.store._ROWS", rows)
+            recommender.rebuild()
+            expect_same(before, recommender.state())
+            assert list(recommender.events()) == events
+
+
 def test_a_store_without_a_snapshot_is_opened_from_its_events(make, tmp_path, monkeypatch):
     recommender = Recommender(make(), store=tmp_path / "a.db")
     talk(recommender)

@@ -261,9 +261,13 @@ def test_the_bound_is_reached_before_anything_is_seen():
 
 
 @pytest.mark.parametrize("name", [name for name in CHAINS if "bas" in name])
-def test_kernels_take_no_chain_with_a_basis(name):
+def test_kernels_take_chains_with_a_basis(name):
     levels, _ = make(name, FACTORS)
-    assert chain.widths(levels, slice(0, U)) is None
+    x, taken = torch.from_numpy(vectors()), chain.widths(levels, slice(0, U))
+    widths = chain.width(levels, slice(0, U), x)
+    torch.testing.assert_close(reference.width(taken, torch.arange(U), x), widths, **ALGEBRA)
+    bound = reference.slope(taken, U, x)[:, None] * x.norm(dim=2)
+    assert (widths <= bound * (1 + 1e-9)).all()
 
 
 # A rule pays for the products that it uses.

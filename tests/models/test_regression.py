@@ -6,6 +6,7 @@ import torch
 
 from conbandit_torch import ConUCB, RidgeRegression
 from conbandit_torch.core.algebra import weighted_norm
+from conbandit_torch.kernels import using
 from conbandit_torch.models.inverses import NumericsError
 from tests.conftest import ALGEBRA, EXACT, small_world
 
@@ -541,3 +542,12 @@ def test_a_refused_repeat_leaves_nothing_learned():
         model.update(torch.tensor([1, 1]), features, torch.ones(2))
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.parametrize("kernels", ["auto", "torch"])
+def test_a_centre_of_another_length_is_refused(kernels):
+    model = RidgeRegression(3, 4)
+    with using(kernels), pytest.raises(ValueError, match=r"centre must be \[3, 4\], got \[3, 5\]"):
+        model.coefficients(slice(0, 3), torch.zeros(3, 5))
+    with using(kernels), pytest.raises(ValueError, match=r"centre must be \[2, 4\], got \[3, 4\]"):
+        model.coefficients(torch.tensor([0, 2]), torch.zeros(3, 4))
