@@ -20,6 +20,7 @@ _ELSEWHERE = {
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
 }
+_BOARD = REPOSITORY / "experiments" / "leaderboard" / "index.html"
 _pages: dict[str, list[Made]] = {}
 
 
@@ -43,6 +44,8 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, path, abs_src_path=str(REPOSITORY / source)))
     for figure in sorted((REPOSITORY / "experiments" / "figures").glob("*.png")):
         files.append(File.generated(config, f"figures/{figure.name}", abs_src_path=str(figure)))
+    if _BOARD.exists():
+        files.append(File.generated(config, "leaderboard/board.html", abs_src_path=str(_BOARD)))
     return files
 
 
@@ -52,6 +55,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         for path, source in _ELSEWHERE.items():
             markdown = markdown.replace(f"]({source}", f"]({path}")
         markdown = markdown.replace("](docs/", "](")
+    if page.file.src_uri == "howto/leaderboard.md" and _BOARD.exists():
+        markdown += "\n[The page of a real run](../leaderboard/board.html).\n"
     return markdown
 
 
