@@ -39,7 +39,7 @@ from conbandit_torch.callbacks.base import Callback
 from conbandit_torch.callbacks.metrics_file import MetricsFile
 from conbandit_torch.callbacks.tensorboard import TensorBoard
 from conbandit_torch.core.rounds import Round
-from conbandit_torch.kernels import all_threads
+from conbandit_torch.kernels import TORCH, all_threads, name_of
 from experiments import by_hand
 from experiments.benchmark_plot import draw
 from experiments.contenders import CONTENDERS, PLAIN, Contender, numpy_side
@@ -225,6 +225,7 @@ def break_down(contender: Contender, options: argparse.Namespace) -> dict[str, f
 def measure(name: str, options: argparse.Namespace) -> Figures:
     """All figures of a policy."""
     contender = CONTENDERS[name]
+    simulation(contender, argparse.Namespace(**{**vars(options), "rounds": 3}), ()).run()  # loads kernels
     ours, bare, loop, written = [], [], [], []
     for _ in range(options.repeats):
         own, products = time_ours(contender, options)
@@ -344,6 +345,10 @@ def main(words: list[str] | None = None) -> None:
     show(title, *times)
     show("Microseconds per user-round, by part", *parts)
     text = f"{title}; {machine()['processor']}.\n\n{markdown(*times)}\n{PARTS_TEXT}\n{markdown(*parts)}"
+    if name_of("cpu") != TORCH:
+        from experiments import kernel_limits  # needs numba
+
+        text += f"\n{kernel_limits.__doc__}\n{kernel_limits.tell(options, _dtype(options))}"
     (options.out / "benchmark.md").write_text(text, encoding="utf-8")
     content = {name: asdict(own) for name, own in found.items()}
     write_json(options.out / "benchmark.json", {"sizes": sizes, "machine": machine(), "policies": content})

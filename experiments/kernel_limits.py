@@ -49,14 +49,14 @@ class Kernel:
     operations: float
 
 
-@njit(parallel=True, fastmath=True)
+@njit(parallel=True, cache=True, fastmath=True)
 def _copy(source, target):  # type: ignore[no-untyped-def]
     for row in prange(len(source)):
         for j in range(source.shape[1]):
             target[row, j] = source[row, j]
 
 
-@njit(parallel=True, fastmath={"contract"})
+@njit(parallel=True, cache=True, fastmath={"contract"})
 def _multiply_and_add(values, times):  # type: ignore[no-untyped-def]
     for row in prange(len(values)):
         own = values[row]
@@ -68,7 +68,7 @@ def _multiply_and_add(values, times):  # type: ignore[no-untyped-def]
                 own[j] = value
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def _nothing(values):  # type: ignore[no-untyped-def]
     for row in prange(len(values)):
         values[row] += 0

@@ -4,8 +4,8 @@
     python -m experiments.live_kills --kills 200 --store postgres --out DIR
 
 Every trial forks a process that serves people from four threads, notes every call that has returned, and is
-killed with SIGKILL a random time after its first note; in one trial of ten, a random time after its start,
-which may be while it opens the store. A second process opens the store again, and checks that
+killed with SIGKILL after a random number of notes; in one trial of ten, a random time after its start, which
+may be while it opens the store. A second process opens the store again, and checks that
 
 - every event whose call had returned is there, with its value;
 - the state that it opens with, from the last snapshot and the events since, equals bit for bit the one that
@@ -162,21 +162,21 @@ def forked(run: Callable[[], int | None]) -> int:
     return child
 
 
-def trial(make: Callable[[], Bandit], place: Place, patience: float, serving: bool) -> int:
+def trial(make: Callable[[], Bandit], place: Place, calls: int, patience: float) -> int:
     """Serve, kill, check; gives 0, or what is wrong.
 
     Args:
         make: makes the policy.
         place: of the store and the notes.
-        patience: seconds until the kill.
-        serving: whether they begin with the first call that returns.
+        calls: how many have returned when the kill comes, at least,
+        patience: and how many seconds later that is.
     """
-    noted, deadline = len(place.noted()), time.monotonic() + 60
+    goal, deadline = len(place.noted()) + calls, time.monotonic() + 60
     child = forked(lambda: serve(make(), place))
-    while serving and len(place.noted()) == noted:
+    while len(place.noted()) < goal:
         if time.monotonic() > deadline:
             sys.exit("the serving process serves nobody")
-        time.sleep(0.005)
+        time.sleep(0.002)
     time.sleep(patience)
     os.kill(child, signal.SIGKILL)
     if wait(child) != -signal.SIGKILL:
@@ -205,7 +205,9 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--fresh", type=int, default=20, help="trials until a new store is begun")
-    parser.add_argument("--longest", type=float, default=1.0, help="seconds until the kill, at most")
+    parser.add_argument(
+        "--calls", type=int, default=60, help="that have returned when the kill comes, at most"
+    )
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -218,8 +220,10 @@ def main() -> int:
             series = f"{name}{number // (options.fresh * len(makes))}"
             place = Place(store_of(series), series.lower(), Path(folder) / f"{series}.notes")
             noted = len(place.noted())
-            patience = draw.uniform(0, options.longest)
-            wrong[name, trial(makes[name], place, patience, serving=number % 20 >= len(makes))] += 1
+            some, patience = draw.randint(1, options.calls), draw.uniform(0, 0.02)
+            if number % 20 < len(makes):
+                some, patience = 0, draw.uniform(0, 1)
+            wrong[name, trial(makes[name], place, some, patience)] += 1
             kills[name] += 1
             calls[name] += len(place.noted()) - noted
     lines = ["| policy | kills | acknowledged calls | missing | state differs |", "|---|--:|--:|--:|--:|"]

@@ -196,7 +196,7 @@ def test_callbacks_are_part_of_the_config_and_new_for_every_job(tmp_path):
         ([1], r"callbacks: expected a mapping of names to callbacks, got \[1\]"),
         (
             {"a": "tests.test_extending.Discounted"},
-            "callbacks.a: tests.test_extending.Discounted is no Callback",
+            "callbacks.a: tests.test_extending.Discounted is not a kind of Callback",
         ),
         ({"a": "Nowhere"}, "callbacks.a: unknown class 'Nowhere'; your own is named module.Class"),
         ({"a": "tests.test_extending.StopOnce"}, "callbacks.a.init_args: StopOnce needs the argument 'at'"),

@@ -49,7 +49,7 @@ class Greedy(LinearBandit):
 
 
 class EpsilonGreedy(Greedy):
-    """Shows a random candidate now and then, and else what `Greedy` would.
+    """Shows a random candidate now and then, and otherwise what `Greedy` would.
 
     Rule: with probability epsilon each of the A candidates with probability 1 / A, else as `Greedy`.
     One decision per user and round: a second call within an exploring round gives the same candidate.

@@ -2,7 +2,7 @@
 
 A folder holds `config.json` (the class, its arguments, names, digests) and `model.safetensors` (the policy's
 state and its catalogue). Neither can carry code, and reading one imports nothing: a class of your own is
-imported by whoever reads.
+imported by those who read.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ class Pretrained(nn.Module, Remembers):
         tensors, _ = read_tensors(folder / MODEL, config["model"])
         found = _imported(config["class_path"], folder / CONFIG)
         if not issubclass(found, cls):
-            raise DataError(f"{folder / CONFIG}: holds a {found.__name__}, which is no {cls.__name__}")
+            raise DataError(
+                f"{folder / CONFIG}: holds a {found.__name__}, which is not a kind of {cls.__name__}"
+            )
         catalogue = Catalogue.from_tensors(
             _under(_CATALOGUE, tensors), config["arm_names"], config["term_names"]
         )
@@ -131,7 +133,7 @@ def _imported(class_path: str, where: Path) -> Any:
             f"{where}: names {class_path}, which is not imported: import {module}, if you trust it"
         )
     if not any(base.__module__.partition(".")[0] == PACKAGE for base in found.__mro__):
-        raise DataError(f"{where}: names {class_path}, which is no part of a policy")
+        raise DataError(f"{where}: names {class_path}, which is not a part of a policy")
     return found
 
 

@@ -136,7 +136,7 @@ def _table(data: Dataset, reader: Reader) -> rich.table.Table:
         table.add_row("events with candidates of their own", f"{len(data.events.users):,}")
         table.add_row("candidates of an event (least / most)", f"{int(sizes.min()):,} / {int(sizes.max()):,}")
     spread = f"{terms.mean():.2f} / {np.median(terms):g} / {terms.max()}"
-    table.add_row("key-terms an item has (mean / median / max)", spread)
+    table.add_row("key-terms per item (mean / median / max)", spread)
     if reader.has_negatives:
         share = f"{(data.feedback.values >= reader.positive_from).mean():.1%}"
         table.add_row(f"positive (at least {reader.positive_from:g})", share)

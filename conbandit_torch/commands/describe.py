@@ -53,5 +53,5 @@ def _class_of(name: str) -> type:
     except (Exception, SystemExit) as error:
         raise ConfigError(f"{name}: {type(error).__name__}: {error}") from None
     if not isinstance(found, type):
-        raise ConfigError(f"{name}: is no class")
+        raise ConfigError(f"{name}: not a class")
     return found

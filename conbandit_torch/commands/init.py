@@ -14,7 +14,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     """Run the command; returns the exit code."""
     source, path = find_config(options.source), options.path
     if path.exists():
-        raise ConfigError(f"{path}: is there already, and is left as it is; name another file")
+        raise ConfigError(f"{path}: exists already, and is left as it is; name another file")
     if not path.parent.is_dir():
         raise ConfigError(f"{path}: there is no folder {path.parent}")
     write_atomically(path, source.read_text(encoding="utf-8"))

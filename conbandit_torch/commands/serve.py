@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
-import socket
 from pathlib import Path
 
 from conbandit_torch.commands.chat import study_folder
+from conbandit_torch.commands.ports import check_port
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.configuration.load import load
 from conbandit_torch.configuration.packaged import find_config
@@ -37,7 +37,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
             f"--host {options.host}: others could reach it, so it needs a token of at least {_SHORTEST} "
             f"characters: give --token, or {_TOKEN} in the environment"
         )
-    _check_port(options.host, options.port)
+    port = check_port(options.host, options.port)
     settings = Settings(
         token=token or secrets.token_urlsafe(16),
         needs_invitation=not here,
@@ -55,7 +55,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
     except OwnedError as error:
         raise ConfigError(str(error)) from None
     scheme = "https" if options.https else "http"
-    address = f"{scheme}://{f'[{options.host}]' if ':' in options.host else options.host}:{options.port}"
+    address = f"{scheme}://{f'[{options.host}]' if ':' in options.host else options.host}:{port}"
     invitation = "" if here else f"#invitation={invitation_of(settings.token)}"
     output = Terminal()
     lines = {
@@ -71,7 +71,7 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
         uvicorn.run(
             create_app(study, settings),
             host=options.host,
-            port=options.port,
+            port=port,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -81,19 +81,6 @@ def main(options: argparse.Namespace, overrides: list[tuple[str, str]], console:
         study.close()
     output.print(f"Everything is kept in {folder}.", soft_wrap=True)
     return 0
-
-
-def _check_port(host: str, port: int) -> None:
-    """Refuse a port that is none, or taken, before anything is opened."""
-    if not 0 < port < 2**16:
-        raise ConfigError(f"--port {port}: expected a number from 1 to 65535")
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
-            probe.bind((host, port))
-    except OSError as error:
-        raise ConfigError(f"--host {host} --port {port}: {error.strerror or error}") from None
 
 
 def _paragraphs(path: Path) -> tuple[str, ...]:

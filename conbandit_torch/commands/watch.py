@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
 import threading
 import time
 import urllib.request
@@ -12,6 +11,7 @@ import webbrowser
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from conbandit_torch.commands.ports import check_port
 from conbandit_torch.commands.terminal import Terminal
 from conbandit_torch.core.errors import ConfigError
 from conbandit_torch.running.folder import EVENTS
@@ -73,7 +73,7 @@ def _runs(folder: Path) -> set[str]:
 def _serve(folder: Path, port: int | None) -> str:
     """Start TensorBoard in a thread of this process; returns its address, which ends in `/`."""
     if port is not None:
-        _check_port(port)
+        check_port(_HOST, port)
     from tensorboard import program
 
     board = program.TensorBoard()
@@ -85,18 +85,6 @@ def _serve(folder: Path, port: int | None) -> str:
     except program.TensorBoardServerException as error:
         raise ConfigError(f"TensorBoard does not start: {str(error).strip()}") from None
     return address
-
-
-def _check_port(port: int) -> None:
-    """Refuse a port that is none, or taken: before TensorBoard has started its helpers."""
-    if not 0 <= port < 2**16:
-        raise ConfigError(f"--port {port}: expected a number from 0 (any free port) to 65535")
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
-        try:
-            probe.bind((_HOST, port))
-        except OSError as error:
-            raise ConfigError(f"--port {port}: {error.strerror}; name another port, or none") from None
 
 
 def _tags(server: str, runs: set[str]) -> set[str]:

@@ -209,7 +209,9 @@ def _class_of(where: str, name: str, base: type) -> type:
     except (Exception, SystemExit) as error:  # a program's module ends the process when imported
         raise ConfigError(f"{where}.class_path: {name}: {type(error).__name__}: {error}") from None
     if not isinstance(found, type) or not issubclass(found, base):
-        raise ConfigError(f"{where}: {name} is no {base.__name__}{choices(name, public_subclasses(base))}")
+        raise ConfigError(
+            f"{where}: {name} is not a kind of {base.__name__}{choices(name, public_subclasses(base))}"
+        )
     if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
         raise ConfigError(f"{where}: {name} lacks {missing}, which every {base.__name__} has")
     return found

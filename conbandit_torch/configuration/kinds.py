@@ -73,7 +73,7 @@ def kind_of(cls: type) -> str:
     for kind, (base, _) in KINDS.items():
         if issubclass(cls, base):
             return kind
-    raise ConfigError(f"{cls.__name__} is no part that a config can name")
+    raise ConfigError(f"{cls.__name__} is not a part that a config can name")
 
 
 def classes_of(kind: str) -> dict[str, type]:
@@ -93,7 +93,7 @@ def summary(cls: type) -> str:
 
 
 def text_of(cls: type) -> str:
-    """All that the class says of itself, but for its arguments."""
+    """All that the class says of itself, except for its arguments."""
     return (inspect.getdoc(cls) or "").partition("\nArgs:")[0].rstrip()
 
 

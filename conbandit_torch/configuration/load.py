@@ -159,7 +159,7 @@ def set_value(config: dict[str, Any], key: str, value: Any) -> None:
         if isinstance(node, str):
             raise ConfigError(f"--{key}: {parent} is {node!r} in the file, not a mapping to set {last} in")
         if not isinstance(node, dict):
-            raise ConfigError(f"--{key}: {parent} is no mapping in the file")
+            raise ConfigError(f"--{key}: {parent} is not a mapping in the file")
     node[last] = value
 
 

@@ -67,5 +67,5 @@ def _class_of(where: str, name: Any) -> type[Logger]:
             "for example lightning.pytorch.loggers.CSVLogger"
         ) from None
     if not isinstance(found, type) or not issubclass(found, Logger):
-        raise ConfigError(f"{where}: {name} is no logger, such as lightning.pytorch.loggers.CSVLogger")
+        raise ConfigError(f"{where}: {name} is not a logger such as lightning.pytorch.loggers.CSVLogger")
     return found

@@ -206,7 +206,7 @@ class ConLinUCBUCB(ConLinUCB):
 class HConLinUCB(OneLevelMixin, HLinUCB):
     """hLinUCB that learns from answers as from rewards, and asks about what it knows least (ours).
 
-    Rule: as `HConUCB` with one level: theta in the place of theta~, M in that of M~; `MaxConfidenceRadius`.
+    Rule: as `HConUCB` with one level: theta in place of theta~, M in that of M~; `MaxConfidenceRadius`.
     Symbols: as `HLinUCB`.
     Differs: no paper has it. It is at its best with `refit_every`.
 

@@ -173,7 +173,7 @@ class Context:
         if not bool(same.any(1).all()):
             row = int((~same.any(1)).nonzero()[0])
             raise ValueError(
-                f"arm {int(arms[row])} is no candidate of row {row}: only those have this round's features"
+                f"arm {int(arms[row])} is not a candidate of row {row}: only those have this round's features"
             )
         return self.pick(same.int().argmax(1))
 

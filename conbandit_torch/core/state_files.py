@@ -47,4 +47,4 @@ def read_tensors(path: Path, digest: str) -> tuple[dict[str, Tensor], dict[str, 
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from None
     except SafetensorError as error:
-        raise DataError(f"{path} is no safetensors file ({error})") from None
+        raise DataError(f"{path} is not a safetensors file ({error})") from None

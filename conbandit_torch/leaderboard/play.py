@@ -145,7 +145,7 @@ def _study(board: Board, task: Task, where: Path, entry: Entry) -> dict[str, Any
     try:
         best = tune(tuning, where, Console(quiet=True), trials=board.protocol.trials)
     except NoTrialFinishedError as error:
-        return str(error)
+        return _reason(error, entry.name)
     trials = finished(open_study(tuning, where))
     first = min(trials, key=lambda trial: trial.number)
     return {
@@ -182,7 +182,7 @@ def _evaluate(
         try:
             build_policy(plan, name, environment, first)
         except ConfigError as error:  # it does not fit the task: the others do not wait for it
-            failed[name] = str(error)
+            failed[name] = _reason(error, name)
     sound = {name: part for name, part in parts.items() if name not in failed}
     if sound:
         plan = resolve(board.config_of(task, sound), board.folder / PROTOCOL)
@@ -194,6 +194,12 @@ def _evaluate(
         _note(noted, failed)
         for name, reason in failed.items():
             _say(console, f"{task.name}: {name}: FAILED, {reason}")
+
+
+def _reason(error: ConfigError, policy: str) -> str:
+    """What was wrong with a policy; its file and name are known where this is shown."""
+    text = str(error)
+    return text.partition(f"policies.{policy}: ")[2] or text
 
 
 def _say(console: Console, line: str) -> None:

@@ -1,7 +1,7 @@
 """Compares policies that different people have met: means per person, intervals, and Welch's test.
 
 A person meets one policy, so nothing is paired. A person counts once, however many items they have rated:
-items of one person are no independent observations. Without torch.
+items of one person are not independent observations. Without torch.
 """
 
 from __future__ import annotations

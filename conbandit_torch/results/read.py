@@ -111,7 +111,7 @@ def _read_job(folder: Path) -> _Job:
     try:
         result = read_result(folder)
         if result is None or result.last is None:
-            raise ResultError(f"{folder / RESULT}: is no result of a finished job")
+            raise ResultError(f"{folder / RESULT}: is not the result of a finished job")
         if result.job != (folder.parent.name, int(folder.name.removeprefix("seed"))):
             raise ResultError(f"{folder / RESULT}: is of {result.policy} seed {result.seed}")
         path = folder / CONFIG

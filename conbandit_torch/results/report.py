@@ -223,7 +223,7 @@ def _notes(
         used = ", ".join(map(str, seeds))
         notes.append(f"The policies have different seeds; all numbers are of those that all have: {used}.")
     if len(seeds) == 1 and not over_users:
-        notes.append("Only one seed, hence no interval and no test.")
+        notes.append("There is only one seed, so there is no interval and no test.")
     copies = [name for name, own in results.items() if _are_copies(own)]
     if copies:
         notes.append(

@@ -178,7 +178,7 @@ def read_checkpoint(path: Path, processes: Processes = ALONE) -> SavedState:
     except OSError as error:
         raise CheckpointError(f"{path}: {file.name}: {error.strerror or error}") from None
     except SafetensorError as error:
-        raise CheckpointError(f"{path}: {file.name} is no safetensors file ({error})") from None
+        raise CheckpointError(f"{path}: {file.name} is not a safetensors file ({error})") from None
 
 
 def latest_checkpoint(

@@ -80,7 +80,7 @@ class Plan:
         return yaml.safe_dump(config, sort_keys=False)
 
     def identity(self, policy: str | None = None) -> dict[str, Any]:
-        """All that results depend on, but for the seed: of one policy, or what all policies share."""
+        """All that results depend on, except for the seed: of one policy, or what all policies share."""
         config = yaml.safe_load(self.dump(policy))
         if policy is None:
             del config["policies"]

@@ -159,7 +159,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 def check(experiment: Plan, processes: Processes = ALONE, worlds: Worlds | None = None) -> dict[str, int]:
     """Try everything once before anything runs: a bad last policy must not cost hours of good ones.
 
-    Returns how many bytes each policy takes when it is kept, but for what it logs while it learns.
+    Returns how many bytes each policy takes when it is kept, except for what it logs while it learns.
     """
     try:
         device_of(experiment.accelerator)

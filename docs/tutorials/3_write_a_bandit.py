@@ -62,14 +62,14 @@ class Forgetful(LinUCB):
     def __init__(self, catalogue, num_users, *, seed: int = 0):
         super().__init__(catalogue, num_users, seed=seed)
         nothing = torch.zeros(num_users, catalogue.num_arms)
-        self.shown = nothing.to(catalogue.arm_features)
+        self.times = nothing.to(catalogue.arm_features)
 
     def extra(self, context, theta):
-        return -0.1 * self.shown[context.who].gather(1, context.arms)
+        return -0.1 * self.times[context.who].gather(1, context.arms)
 
     def learn(self, context, arm, reward):
         super().learn(context, arm, reward)
-        self.shown[context.rows, context.pick(arm).arms.squeeze(1)] += 1
+        self.times[context.rows, context.pick(arm).arms.squeeze(1)] += 1
 
 
 try:
@@ -114,8 +114,8 @@ results = experiment.run("mine")
 results
 
 # %% [markdown]
-# In this world there is nothing to gain from novelty: rewards do not depend on what was seen before, and the bonus is
-# exploration that LinUCB's width does better. The conversation helps both. That is a result too: now change the world.
+# Novelty changes little here: in this world rewards do not depend on what was seen before. The conversation helps both.
+# That is a result too: now change the world.
 #
 # From YAML the class is named by its file: `class_path: my_file.ConNovelty`. [Extend](../extending.md) has a whole file
 # each for a rule of what to ask, a schedule of when, an environment and a callback.

@@ -16,8 +16,8 @@ quick = bool(os.environ.get("CONBANDIT_QUICK"))  # small sizes
 sizes = {"users": 100, "arms": 300, "terms": 50, "dim": 10, "pool": 5, "events": 120 if quick else 1000}
 
 # %% [markdown]
-# `skew` says how the log's own policy served items: 0 uniformly at random; above it, what most people like was served
-# more often. The callback adds up what replay counts, and what the policy's choices were truly worth.
+# `GeneratedEvents` serves items uniformly at random, unless its argument `skew` says otherwise. The callback adds up
+# what replay counts, and what the policy's choices were truly worth.
 
 
 # %%
@@ -34,16 +34,15 @@ class Ledger(Callback):
         self.shown, self.worth = self.shown + len(true), self.worth + float(true.sum())
 
 
-def replay(policy, skew):
+def replay(policy):
     """A line of the table: what a policy earns in the log, and in truth."""
-    world = GeneratedEvents(**sizes, skew=skew)
+    world = GeneratedEvents(**sizes)
     ledger = Ledger()
     bandit = policy(world.catalogue, world.num_users)
     Simulation(bandit, world, rounds=world.length, log_every=world.length, callbacks=[ledger]).run()
     replayed, true = ledger.clicks / ledger.counted, ledger.worth / ledger.shown
     error = (true * (1 - true) / ledger.counted) ** 0.5
     return {
-        "served": "uniformly" if not skew else "what most like",
         "policy": policy.__name__,
         "counted": ledger.counted,
         "replayed": round(replayed, 4),
@@ -52,17 +51,16 @@ def replay(policy, skew):
     }
 
 
-pd.DataFrame([replay(policy, skew) for skew in (0.0, 3.0) for policy in (Random, LinUCB, ConUCB)])
+pd.DataFrame([replay(policy) for policy in (Random, LinUCB, ConUCB)])
 
 # %% [markdown]
-# Items served uniformly: replay is unbiased, for policies that learn too. Served by taste: it is off by many standard
-# errors, for popular items are counted more often than a policy shows them. More data do not help: the error is not
-# noise.
+# Items served uniformly: replay is unbiased, for policies that learn too. What it gets wrong is noise, about one
+# standard error.
 #
-# ## When the propensities are known
+# ## Items that were not served uniformly
 #
-# Weighting every event by how unlikely it was repairs the bias. `conbandit report` does so wherever a log says its
-# propensities; from Python it is `off_policy`, for decisions made anywhere.
+# A log of three items. Its policy showed the first one most; mine would show the third. Replay counts the events in
+# which both agree, and so counts the first item far more often than my policy shows it.
 
 # %%
 import numpy as np
@@ -81,9 +79,15 @@ log = LoggedDecisions(
     probability=mine[shown],
     user=rng.integers(0, 500, events),
 )
-print("true value:", mine @ likes)
+agrees = rng.random(events) < mine[shown]  # my policy picks what was served
+print(f"true value: {mine @ likes:.3f}")
+print(f"replay:     {log.reward[agrees].mean():.3f}")
 print(off_policy(log))
 
 # %% [markdown]
+# Replay is far off, and more events do not help: the error is not noise. Weighting every event by how unlikely it was
+# repairs it. `conbandit report` does so wherever a log says its propensities; `off_policy` does it for decisions made
+# anywhere.
+#
 # Read the advice, not only the numbers: where the effective sample is small, an unbiased estimate is no good either.
 # [Replay a log](../howto/replay.md) says what `conbandit report` shows of real logs.

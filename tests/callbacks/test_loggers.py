@@ -88,7 +88,7 @@ def test_or_it_stops_the_run_if_told_to(tmp_path, capsys):
     [
         ("CSVLogger", "a logger is named by its path, for example lightning.pytorch.loggers.CSVLogger"),
         ("lightning.pytorch.loggers.CVSLogger", "loggers.other.class_path: lightning.pytorch.loggers.CVSLogger"),
-        ("conbandit_torch.LinUCB", "conbandit_torch.LinUCB is no logger, such as"),
+        ("conbandit_torch.LinUCB", "conbandit_torch.LinUCB is not a logger such as"),
         ({"class_path": CSV, "init_args": {"nam": "x"}}, f"{CSV} has no argument 'nam' (did you mean 'name'?)"),
         ({"class_path": CSV, "init_args": [1]}, "init_args: expected arguments by name, got [1]"),
         (3, "loggers.other: expected class_path and init_args, got 3"),

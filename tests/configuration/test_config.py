@@ -136,11 +136,11 @@ MISTAKES = {
     ),
     "class of another kind": (
         changed("policies.Con.class_path", "conbandit_torch.Synthetic"),
-        "policies.Con: conbandit_torch.Synthetic is no Bandit; valid: ",
+        "policies.Con: conbandit_torch.Synthetic is not a kind of Bandit; valid: ",
     ),
     "not a class": (
         changed("policies.Con.class_path", "os.system"),
-        "policies.Con: os.system is no Bandit",
+        "policies.Con: os.system is not a kind of Bandit",
     ),
     "unknown module": (
         changed("policies.Con.class_path", "nowhere.X"),

@@ -67,7 +67,7 @@ def test_describe_prints_rule_arguments_and_snippet(capsys, monkeypatch):
     [
         (["describe", "ConUBC"], "ConUBC: no part of this name (did you mean 'ConUCB'?); `conbandit list`"),
         (["describe", "nowhere.Policy"], "nowhere.Policy: ModuleNotFoundError"),
-        (["describe", "json.JSONDecoder"], "JSONDecoder is no part that a config can name"),
+        (["describe", "json.JSONDecoder"], "JSONDecoder is not a part that a config can name"),
         (["list", "polices"], "polices: no kind of part (did you mean 'policies'?)"),
         (["list", "policies", "more"], "unexpected argument 'more'"),
     ],

@@ -86,7 +86,7 @@ def test_init_copies_one_and_never_overwrites(capsys, tmp_path):
     assert main(["init", str(path), "--from", "hconucb"]) == 0
     assert path.read_text() == (REPOSITORY / "configs" / "hconucb.yaml").read_text()
     assert main(["init", str(path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert path.read_text() == (REPOSITORY / "configs" / "hconucb.yaml").read_text()
     assert main(["init", str(tmp_path / "nowhere" / "my.yaml")]) == 2
     assert "there is no folder" in capsys.readouterr().err

@@ -242,7 +242,7 @@ def test_showing_an_arm_finds_it_among_candidates_with_features_of_their_own(wor
     shown = context.showing(torch.tensor([9, 3]))
     assert shown.arms.tolist() == [[9], [3]]
     torch.testing.assert_close(shown.arm_features, torch.stack((own[0, 2:], own[1, 1:2])), **EXACT)
-    with pytest.raises(ValueError, match="arm 5 is no candidate of row 1: only those have this round's"):
+    with pytest.raises(ValueError, match="arm 5 is not a candidate of row 1: only those have this round's"):
         context.showing(torch.tensor([5, 5]))
     of_catalogue = Context(users, arms, rounds=0, catalogue=world.catalogue).showing(torch.tensor([59, 0]))
     torch.testing.assert_close(

@@ -356,7 +356,7 @@ WRONG = {
     "categories": ("yelp", BUSINESS, b'"Restaurants, Action"', b"[1]", "line 1: categories: expected text or a list of text"),
     "attributes": ("yelp", BUSINESS, b'"attributes": null', b'"attributes": 3', "line 4: attributes: expected an object, got 3"),
     "no such category": ("yelp", BUSINESS, None, b"", "none of 0 businesses has category 'Restaurants'"),
-    "no Parquet": ("table parquet", "items.parquet", None, b"item,terms", "no Parquet file, or a damaged one"),
+    "no Parquet": ("table parquet", "items.parquet", None, b"item,terms", "not a Parquet file, or a damaged one"),
 }  # fmt: skip
 
 

@@ -125,5 +125,26 @@ def test_serve_refuses_others_without_a_token(capsys, monkeypatch):
     for token in ([], ["--token", "short"]):
         assert main(["serve", "live/films", "--host", "0.0.0.0", *token]) == 2
         assert "it needs a token of at least 16 characters" in capsys.readouterr().err
-    assert main(["serve", "live/films", "--port", "0"]) == 2
-    assert "expected a number from 1 to 65535" in capsys.readouterr().err
+    assert main(["serve", "live/films", "--port", "70000"]) == 2
+    assert "--port 70000: expected a number from 0" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_study_in_postgres_is_as_in_files(postgres, tmp_path, capsys):
+    folder, reports = tmp_path / "postgres", []
+    plan = load(find_config("live/films"))
+    for where, store in ((folder, postgres), (tmp_path / "files", None)):
+        study = Study(plan, where, store=store)
+        for number in range(4):
+            play(study, study.join(f"person {number}"), PEOPLE[number], 2)
+        leaves = study.join("leaves", "ConUCB")
+        play(study, leaves, PEOPLE[0], 1)
+        study.forget(leaves)
+        study.close()
+        assert main(["report", str(where), *([] if store is None else ["--store", store])]) == 0
+        reports.append((where / "report.md").read_text())
+    assert reports[0] == reports[1]
+    assert main(["export", str(folder), str(tmp_path / "log"), "--store", postgres]) == 0
+    assert "24 rewards" in capsys.readouterr().out
+    assert main(["report", str(folder)]) == 2
+    assert "its events are not here: give the database with --store" in capsys.readouterr().err

@@ -75,7 +75,7 @@ def test_a_single_seed_has_an_interval_over_users(tmp_path):
     assert main(["run", str(write(tmp_path, config)), "--out", str(tmp_path / "out")]) == 0
     report = compare(read_results(tmp_path / "out"))
     assert all("±" in line[2] for line in report.lines)
-    assert "over users: all" in report.notes and "Only one seed" not in report.notes
+    assert "over users: all" in report.notes and "There is only one seed" not in report.notes
     assert report.lines[1][5] != "-" or report.lines[0][5] != "-"  # a test over users
 
 

@@ -208,7 +208,7 @@ def test_holms_correction_by_hand():
 def test_a_single_seed_gets_no_interval_and_no_test_and_says_so():
     report = compare(made_up(A=[3.0], B=[2.0]))
     assert [line[2] for line in report.lines] == ["2.00", "3.00"]
-    assert "Only one seed, hence no interval and no test." in report.notes
+    assert "There is only one seed, so there is no interval and no test." in report.notes
     assert report.order == "Order by regret: B ~ A"
 
 

@@ -243,7 +243,7 @@ def test_a_checkpoint_cannot_carry_code(tmp_path):
     for content in (pickle.dumps(Bomb()), b"", b"\x00" * 64):
         (path / "state.safetensors").write_bytes(content)
         forge(path, states=[hashlib.sha256(content).hexdigest()])
-        with pytest.raises(CheckpointError, match="is no safetensors file"):
+        with pytest.raises(CheckpointError, match="is not a safetensors file"):
             read_checkpoint(path)
     assert not (tmp_path / "exploded").exists()
 

@@ -99,7 +99,7 @@ def test_settings_are_those_of_a_plan_with_the_same_defaults():
             {"policies": {"a": partial(LinUCB, alhpa=1.0)}},
             "policies.a.init_args: LinUCB has no argument 'alhpa' .did you mean 'alpha'",
         ),
-        ({"policies": {"a": Synthetic}}, "policies.a: conbandit_torch.Synthetic is no Bandit"),
+        ({"policies": {"a": Synthetic}}, "policies.a: conbandit_torch.Synthetic is not a kind of Bandit"),
         ({"policies": {"a": partial(ConUCB, schedule=3)}}, "policies.a.init_args.schedule"),
         (
             {"policies": {"a": partial(ConUCB, representation=object())}},

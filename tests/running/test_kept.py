@@ -171,7 +171,7 @@ def edited(folder, **changes):
 
 def test_a_folder_cannot_have_anything_else_called(tmp_path, world):
     ConUCB(world.catalogue, 3, schedule=LogSchedule(2)).save_pretrained(tmp_path)
-    with pytest.raises(DataError, match="holds a ConUCB, which is no HConUCB"):
+    with pytest.raises(DataError, match="holds a ConUCB, which is not a kind of HConUCB"):
         HConUCB.from_pretrained(tmp_path)
     edited(tmp_path, class_path="nowhere.Policy")
     with pytest.raises(

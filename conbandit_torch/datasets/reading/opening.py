@@ -40,7 +40,7 @@ class Fields(io.TextIOBase):
                 raise DataError("a tab in a file whose fields are separated by '::'")
             data = data.replace("::", "\t")
         if "\0" in data:
-            raise DataError("NUL characters: this is no text file")
+            raise DataError("NUL characters: this is not a text file")
         return data
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ def read_parquet(
                 yield piece
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: no Parquet file, or a damaged one ({reason})") from None
+        raise DataError(f"{path}: not a Parquet file, or a damaged one ({reason})") from None
     if first == 1:
         yield pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in {LINE: WHOLE, **columns}.items()})
 

@@ -16,7 +16,7 @@ def _whole(value: object) -> object:
     return value
 
 
-Id = Annotated[int, Field(ge=0, lt=2**63), BeforeValidator(_whole)]
+Id = Annotated[int, Field(ge=0, le=2**53 - 1), BeforeValidator(_whole)]
 Value = Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
 
 
