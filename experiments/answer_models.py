@@ -58,7 +58,8 @@ MODELS: dict[str, AnswerModel] = {
 def play(name: str, arguments: argparse.Namespace) -> dict[str, PolicyResults]:
     """The config with one answer model."""
     node = yaml.safe_dump(node_of(MODELS[name], name), default_flow_style=True, width=10**6).strip()
-    overrides = [("environment.init_args.answers", node), ("seeds", arguments.seeds)]
+    users = ("environment.init_args.users", str(arguments.users))
+    overrides = [("environment.init_args.answers", node), ("seeds", arguments.seeds), users]
     overrides += QUICK if arguments.quick else []
     folder = arguments.out / "".join(letter for letter in name if letter.isalnum())
     experiment = load(CONFIG, overrides)
@@ -103,6 +104,7 @@ def main(given: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", default="0-9")
+    parser.add_argument("--users", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(given)

@@ -63,7 +63,9 @@ class ComparisonMixin(KeyTermMixin):
         **base: Any,
     ) -> None:
         if "select" in base:
-            raise TypeError(f"{type(self).__name__} has no argument 'select': {self.not_arguments['select']}")
+            raise TypeError(
+                f"{type(self).__name__} has no argument 'select': {ComparisonMixin.not_arguments['select']}"
+            )
         if learn_as not in get_args(LearnedAs):
             raise ValueError(f"learn_as must be one of {', '.join(get_args(LearnedAs))}, got {learn_as!r}")
         super().__init__(catalogue, num_users, **base)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -43,6 +44,11 @@ class ConPE(ConLinUCB):
         select: what to ask.
         seed: seed of the policy's own random draws.
     """
+
+    not_arguments: ClassVar[dict[str, str]] = {
+        "representation": "widths that shrink from phase to phase are of features that stay as they are",
+        "link": "a candidate is eliminated by its estimate and its width, for linear means",
+    }
 
     def __init__(
         self,

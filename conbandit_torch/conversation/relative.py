@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from conbandit_torch.bandits.hlinucb import HLinUCB
 from conbandit_torch.bandits.logistic import LogisticUCB
-from conbandit_torch.conversation.comparisons import ComparisonMixin, LearnedAs
+from conbandit_torch.conversation.comparisons import ComparisonMixin, LearnedAs, RelativeConUCB
 from conbandit_torch.conversation.pair_rules import BestDifference, PairSelection
 from conbandit_torch.conversation.schedules import LogSchedule, Schedule
 from conbandit_torch.conversation.two_levels import ConversationMixin
@@ -48,7 +48,7 @@ class HRelativeConUCB(ComparisonMixin, ConversationMixin, HLinUCB):
         seed: seed of the policy's own random draws.
     """
 
-    not_arguments: ClassVar[dict[str, str]] = ConversationMixin.not_arguments | ComparisonMixin.not_arguments
+    not_arguments: ClassVar[dict[str, str]] = {"link": RelativeConUCB.not_arguments["link"]}
 
     def __init__(
         self,
@@ -116,8 +116,6 @@ class RelativeConLogisticUCB(ComparisonMixin, ConversationMixin, LogisticUCB):
         link: how probabilities follow from scores, with the arguments of the exact fits.
         seed: seed of the policy's own random draws.
     """
-
-    not_arguments: ClassVar[dict[str, str]] = ConversationMixin.not_arguments | ComparisonMixin.not_arguments
 
     def __init__(
         self,

@@ -64,7 +64,9 @@ class ConversationMixin(KeyTermMixin):
         if not 0 < term_ridge < float("inf"):
             raise ValueError(f"term_ridge must be above 0 and finite, got {term_ridge}")
         if "ridge" in base:
-            raise TypeError(f"{type(self).__name__} has no argument 'ridge'; {self.not_arguments['ridge']}")
+            raise TypeError(
+                f"{type(self).__name__} has no argument 'ridge'; {ConversationMixin.not_arguments['ridge']}"
+            )
         super().__init__(catalogue, num_users, schedule=schedule, select=select, **base)
         self.arm_model.set_prior(ridge=1 - mix, weight=mix)
         self.term_alpha = check_alpha("term_alpha", term_alpha)

@@ -105,7 +105,8 @@ def ranks(shown: Shown) -> str:
     return (
         '<h2 id="ranks">Rank over tasks</h2><p>Mean rank with tuned parameters, 1 is best. The band is the '
         "95 % interval over resampled seeds: it says what other seeds would give, not what other tasks "
-        "would. A policy that fails on a task is last there.</p>"
+        "would. A policy that fails on a task is last there. Ranks are among those that have played all of "
+        "these tasks.</p>"
         f'{shown.legend()}<div class="card">{table(headings, rows)}</div>'
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ sys.path.insert(0, str(REPOSITORY))
 from mkdocs.structure.files import File, Files  # noqa: E402
 
 from making import formulas, notebooks, parts, policies, reference  # noqa: E402
-from making.writing import Made  # noqa: E402
+from making.writing import Made, address_of  # noqa: E402
 
 _ELSEWHERE = {
     "results.md": "experiments/RESULTS.md",
@@ -55,6 +56,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         for path, source in _ELSEWHERE.items():
             markdown = markdown.replace(f"]({source}", f"]({path}")
         markdown = markdown.replace("](docs/", "](")
+    if page.file.src_uri == "algorithms.md":  # the first cell of a row names classes: to their pages
+        markdown = re.sub(r"^\| `[^|]+", _linked, markdown, flags=re.MULTILINE)
     if page.file.src_uri == "howto/leaderboard.md" and _BOARD.exists():
         markdown += "\n[The page of a real run](../leaderboard/board.html).\n"
     return markdown
@@ -63,6 +66,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def on_page_content(html: str, **_: Any) -> str:
     """Render the formulas of a page."""
     return formulas.rendered(html)
+
+
+def _linked(cell: re.Match[str]) -> str:
+    """A table's cell with its classes as links."""
+    found = re.sub(r"`(\w+)[^`]*`", lambda one: _link(one[0], address_of(one[1])), cell[0])
+    return str(found)
+
+
+def _link(code: str, address: str) -> str:
+    return f"[{code}]({address})" if address else code
 
 
 def _expanded(nav: list[Any]) -> list[Any]:

@@ -114,8 +114,8 @@ results = experiment.run("mine")
 results
 
 # %% [markdown]
-# In this world there is nothing to gain from novelty: rewards do not depend on what was seen before, and the bonus is
-# exploration that LinUCB's width does better. The conversation helps both. That is a result too: now change the world.
+# Novelty changes little here: in this world rewards do not depend on what was seen before. The conversation helps both.
+# That is a result too: now change the world.
 #
 # From YAML the class is named by its file: `class_path: my_file.ConNovelty`. [Extend](../extending.md) has a whole file
 # each for a rule of what to ask, a schedule of when, an environment and a callback.

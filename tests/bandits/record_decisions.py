@@ -26,6 +26,7 @@ from conbandit_torch import (
     ConLinUCBBS,
     ConLinUCBMCR,
     ConLinUCBUCB,
+    ConPE,
     Context,
     ConThompson,
     ConUCB,
@@ -282,7 +283,7 @@ def _later_cases():
     for policy in (RelativeConUCB, HRelativeConUCB):
         yield _case("synthetic", synthetic, policy, **LOG)
         yield _case("hidden", hidden, policy, **LINEAR, pairs=BestTwoTerms(), learn_as="both")
-    for policy in (CLiSK, CLiME):
+    for policy in (CLiSK, CLiME, ConPE):
         yield _case("synthetic", synthetic, policy)
         yield _case("replayed", replayed, policy, alpha=0.3)
     yield _case("hidden, refit", hidden, HRelativeConUCB, **LOG, **REFIT)

@@ -37,6 +37,7 @@ BASES = {
     "KeyTermMixin",
     "ConversationMixin",
     "OneLevelMixin",
+    "RestartMixin",
 }  # what derives from them may draw
 
 

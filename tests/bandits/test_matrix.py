@@ -56,6 +56,7 @@ WHY_NOT = [
     ".* for linear means",
     "its coarse features are a projection of the catalogue's",
     "shifts are in units of the catalogue's features",
+    "widths that shrink from phase to phase are of features that stay as they are",
 ]
 
 

@@ -26,7 +26,10 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the built site; processes that run tests side by side share one."""
-    shared = tmp_path_factory.getbasetemp().parent / "site"
+    own = (
+        tmp_path_factory.getbasetemp()
+    )  # of this process; beside it are those of the others, if there are any
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "site"
     with FileLock(f"{shared}.lock"):
         if not shared.exists():
             done = subprocess.run(

@@ -340,7 +340,7 @@ def test_report_and_figures_of_a_replay(finished, capsys):
         assert cells[0] == f"| {name}" and cells[2].startswith(f"{results[name].final('ctr').mean():.4f} ± ")
     assert main(["plot", str(finished)]) == 0
     names = sorted(path.name for path in (finished / "plots").glob("*.png"))
-    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png"]
+    assert names == ["ctr.png", "ctr_of_baseline.png", "final_ctr.png", "frontier.png"]
 
 
 @pytest.mark.slow

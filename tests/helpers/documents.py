@@ -99,6 +99,8 @@ def commands(code):
     for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         while words:
+            while re.match(r"[A-Z_]+=", words[0]):  # a variable for this command alone
+                del words[0]
             end = words.index("&&") if "&&" in words else len(words)
             yield words[:end]
             words = words[end + 1 :]

@@ -60,7 +60,7 @@ def test_a_step_is_that_of_torch(users, dim, seed, dtype, everyone, large):
     number = users if everyone else len(who)
     x, y = normal(seed + 100, number, dim, dtype=dtype), normal(seed + 101, number, dtype=dtype)
     if large:
-        x[0] *= 1e8
+        x[0] *= 1e8 / x[0].norm()
     one, other = copied(state), copied(state)
     undone = reference.rank_one(one, who, x, y, 0.3), compiled.rank_one(other, who, x, y, 0.3)
     named = [None if rows is None else rows.tolist() for rows in undone]
