@@ -300,6 +300,8 @@ class Configs:
             for name, size in SMALL.items():
                 text = re.sub(rf"^( *{name}): \d+", rf"\1: {size}", text, flags=re.MULTILINE)
             config = yaml.safe_load(text)
+            if "environment" not in config:
+                continue  # a part of the leaderboard, which has a reader of its own
             if "data" in config["environment"]["init_args"]:
                 continue  # it needs files that are not there
             config["seeds"] = "0-9"  # the file's own loader would not take it for a number

@@ -273,7 +273,8 @@ def main(words: list[str] | None = None) -> int:
     if arguments.result == "estimators":
         off = list(estimators(arguments.out, EVENTS | small, SEEDS_EVENTS[:few]).values())
     else:
-        log = load(CONFIGS / COMPARED["ctr"]).environment["init_args"] | small
+        given = load(CONFIGS / COMPARED["ctr"]).environment["init_args"] | small
+        log = {name: value for name, value in given.items() if not isinstance(value, dict)}  # parts: defaults
         off = bias(arguments.out, log, {False: SEEDS[:few], True: SEEDS_ONCE[:few]})
     return int(any(abs(errors) > 3 for errors in off))
 

@@ -236,11 +236,6 @@ class Catalogue(nn.Module):
         owner, position = _expand(self._term_offsets, terms)
         return Edges(owner, self._term_arms[position], self._term_shares[position])
 
-    def term_weights(self) -> Tensor:
-        """[K] `sum_a w_{a,k}` of every key-term."""
-        total = self._arm_weights.new_zeros(self.num_terms)
-        return total.index_add_(0, self._arm_terms, self._arm_weights)
-
     def average(self, values: Tensor, terms: Tensor | None = None) -> Tensor:
         """Averages `sum_a p_{a,k} values_a` of per-arm values [N, D]: of `terms` [n], or of all K."""
         if terms is not None:

@@ -22,8 +22,6 @@ from conbandit_torch.models.refits import RefitEvery, refit_schedule
 from conbandit_torch.models.representation import Representation
 from conbandit_torch.models.ridge import RidgeRegression
 
-FEW = 64  # the part of all arms of which at most one may move, for key-terms' averages to follow by sums
-
 
 class Hidden(Representation):
     """Observed features and learned hidden ones: `phi_a = (x_a, v_a)`, v shared by all users.
@@ -62,7 +60,6 @@ class Hidden(Representation):
     learns = True
     takes_links = "of one score"
     model: RidgeRegression = submodule()  # C and d of every arm
-    _weights: Tensor | None = None  # [K] `sum_a w_{a,k}`, while phi~ of key-terms follows v
     table: Tensor = buffer()  # [N, D + L] phi of all arms, so that candidates' are looked up at once
 
     def __init__(
@@ -126,20 +123,14 @@ class Hidden(Representation):
 
     def terms(self, ids: Index = EVERY_ROW) -> Tensor:
         """[n, D + L] `phi~`, from the current v."""
-        if self._terms is None and isinstance(ids, Tensor):
+        if isinstance(ids, Tensor):  # not from what is kept: sums would differ in their last bits
             some, place = ids.unique(return_inverse=True)  # many users are asked about the same
             hidden = self.catalogue.average(self.hidden, some)[place]
             return torch.cat((self.catalogue.terms(ids), hidden), dim=1)
-        terms = self._terms
-        if terms is None:
-            terms = self._keep_terms(self.catalogue.average(self.hidden))
-        return terms if ids is EVERY_ROW else terms[ids]
-
-    def changed(self) -> None:
-        """Forget the key-terms' averages."""
-        super().changed()
-        if self._weights is not None:
-            self._weights = None
+        if self._terms is None:
+            hidden = self.catalogue.average(self.hidden)
+            self._terms = torch.cat((self.catalogue.terms(), hidden), dim=1)
+        return self._terms[ids]
 
     def extend(self, catalogue: Catalogue) -> None:
         """New arms have the v that they would have had from the start."""
@@ -165,30 +156,7 @@ class Hidden(Representation):
         ids, direction, residual = self.processes.gather(about.ids(), self._part(theta), residual)
         about = about.of_ids(ids)
         arms, spread = (about.of, None) if isinstance(about, Arms) else self._spread(about)
-        if FEW * len(arms) > self.catalogue.num_arms:  # it is as fast to average anew
-            self.changed()
-        if self._terms is None:
-            self._step(about, arms, spread, direction, residual)
-            return
-        moved = arms.unique()
-        before = self.hidden[moved]
-        self._step(about, arms, spread, direction, residual)
-        if self._weights is None:
-            self._weights = self.catalogue.term_weights()
-        owner, terms, weight = self.catalogue.terms_of(moved)
-        share = weight / self._weights[terms]  # [E] p_{a,k}
-        change = (self.hidden[moved] - before)[owner] * share[:, None]  # [E, L]
-        self._terms[:, self.catalogue.dim :].index_add_(0, terms, change)
-
-    def _step(
-        self,
-        about: About,
-        arms: Tensor,
-        spread: tuple[Tensor, Tensor, Tensor] | None,
-        direction: Tensor,
-        residual: Tensor,
-    ) -> None:
-        """The v-step of arms [E], which belong to what was observed as `spread` says; None: each is one."""
+        self.changed()
         step = kernels_for(self.table).hidden_step
         change = step(self.model.state, self.table, arms, direction, residual, self.ridge, spread)
         if change is not None:
@@ -289,29 +257,16 @@ class Hidden(Representation):
         """theta^v: [n, D + L] -> [n, L]."""
         return theta[:, self.catalogue.dim :]
 
-    def _keep_terms(self, hidden: Tensor) -> Tensor:
-        """[K, D + L] phi~ of all key-terms, with hidden features [K, L]; kept, to follow v from now on."""
-        self._terms = torch.cat((self.catalogue.terms(), hidden), dim=1)
-        return self._terms
-
     def get_extra_state(self) -> Tensor:
-        """[N, L] v: what `state_dict` keeps of the table, whose other columns are the catalogue's.
-
-        Below it, [N + K, L], are the key-terms' averages, if they are kept: rounding errors and all.
-        """
-        if self._terms is None:
-            return self.hidden.clone()
-        return torch.cat((self.hidden, self._terms[:, self.catalogue.dim :]))
+        """[N, L] v: what `state_dict` keeps of the table, whose other columns are the catalogue's."""
+        return self.hidden.clone()
 
     def set_extra_state(self, state: Tensor) -> None:
         """Take over what `get_extra_state` gave."""
-        arms, terms = self.catalogue.num_arms, self.catalogue.num_terms
-        if state.shape not in ((arms, self.size), (arms + terms, self.size)):
+        if state.shape != self.hidden.shape:
             raise RuntimeError(f"hidden features must be {list(self.hidden.shape)}, got {list(state.shape)}")
         self.changed()
-        self.hidden.copy_(state[:arms])
-        if len(state) > arms:
-            self._keep_terms(state[arms:].to(self.hidden))
+        self.hidden.copy_(state)
 
 
 def _distinct(about: About) -> tuple[About, Tensor]:

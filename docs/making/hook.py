@@ -47,6 +47,8 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, f"figures/{figure.name}", abs_src_path=str(figure)))
     if _BOARD.exists():
         files.append(File.generated(config, "leaderboard/board.html", abs_src_path=str(_BOARD)))
+        scores = str(_BOARD.with_name("scores.csv"))
+        files.append(File.generated(config, "leaderboard/scores.csv", abs_src_path=scores))
     return files
 
 
@@ -56,6 +58,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         for path, source in _ELSEWHERE.items():
             markdown = markdown.replace(f"]({source}", f"]({path}")
         markdown = markdown.replace("](docs/", "](")
+        markdown = markdown.replace("](leaderboard/index.html", "](leaderboard/board.html")
     if page.file.src_uri == "algorithms.md":  # the first cell of a row names classes: to their pages
         markdown = re.sub(r"^\| `[^|]+", _linked, markdown, flags=re.MULTILINE)
     if page.file.src_uri == "howto/leaderboard.md" and _BOARD.exists():

@@ -38,7 +38,9 @@ def shown_in(text):
     for line in slate.splitlines():
         numbered = re.match(r"\s+(\d)\s+(\S.*)", line)
         if numbered:
-            found.append(max((name for name in FILMS.names if numbered[2].startswith(name)), key=len))
+            title = re.split(r"\s{2,}", numbered[2])[0]  # a long one goes on in the next line
+            of = [name for name in FILMS.names if title.startswith(name) or name.startswith(title)]
+            found.append(max(of, key=len))
     return found
 
 
